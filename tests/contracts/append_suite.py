@@ -7,7 +7,16 @@ from dataclasses import replace
 from datetime import date, datetime, timezone
 
 import pytest
-from tests.contracts.target_suite import DAILY, Harness, Row, made, ordered, together
+from tests.contracts.target_suite import (
+    DAILY,
+    Harness,
+    Row,
+    lost_to_a_watched_token,
+    made,
+    ordered,
+    together,
+    watching,
+)
 
 from twice.core.failure.failpoints import Crash, Point, armed, crash_at
 from twice.core.ports import Column, Landed, Lost, Shape, Staged, Target
@@ -71,6 +80,12 @@ class AppendSuite:
         assert table(log, target) == [ONE, ONE, ONE, TWO]
         assert before.items() <= log.files(EVENTS).items()
         assert mark(log.target()) == 9
+
+    def test_a_watched_token_that_moved_stops_the_append(self, log: Harness) -> None:
+        target = log.target()
+        prepare(target)
+        frame = log.frame(target, COLUMNS, [ONE, TWO])
+        lost_to_a_watched_token(log, target, target.stage(EVENTS, frame, watching(PLAN, "events"), "mine"))
 
     def test_a_mark_that_says_its_kind_follows_one_that_was_counted_and_may_be_set_back(self, log: Harness) -> None:
         target = log.target()

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime, timezone
 from decimal import Decimal
+from functools import partial
 from typing import Any, Protocol
 from uuid import uuid4
 
@@ -18,7 +19,7 @@ from twice.core.ports import Column, Frame, Held, Landed, Lost, Shape, Staged, T
 from twice.core.scope import Daily, Hourly, Monthly, Scope, Whole
 from twice.core.since import Since
 from twice.core.slice import WHOLE, Slice
-from twice.core.table.owner import Owner, Ownership, cut_token, form_of, takeover_token
+from twice.core.table.owner import LAST_TAKEOVER, Owner, Ownership, cut_token, form_of, last_cut_token, takeover_token
 from twice.core.table.token import CommitNote, Intention, token_name
 from twice.core.task import TableName
 from twice.core.write import AppendRows, Layout, ReplaceRows, WritePlan
@@ -147,6 +148,33 @@ def zeros(*slices: Slice) -> dict[str, int]:
 
 def commit(target: Target, staged: Staged, expected: Mapping[str, int]) -> Landed | Lost:
     return target.commit(staged, expected, note_of(staged.plan, staged.attempt, expected))
+
+
+def watching(plan: WritePlan, task: str = "revenue") -> WritePlan:
+    """As a run's plan is: it compares also whose the table is, and how it is cut."""
+    return replace(plan, watched=(LAST_TAKEOVER, last_cut_token(Owner("p", task))))
+
+
+def move_alone(target: Target, name: TableName, token: str, number: int) -> None:
+    """Whoever moves a token that others watch."""
+    staged = target.stage(name, None, WritePlan(AppendRows((WHOLE,)), (WHOLE,), (token,)), uuid4().hex)
+    expected = target.published(name, [token]).generations
+    assert isinstance(target.commit(staged, expected, CommitNote(staged.attempt, "takeover", {token: number})), Landed)
+
+
+def lost_to_a_watched_token(harness: Harness, target: Target, staged: Staged) -> None:
+    """A stage loses to each token that it watches, and still lands with what is true by then."""
+    plan = staged.plan
+    expected = dict(target.published(staged.table, plan.compared).generations)
+    for token in plan.watched:
+        move_alone(harness.target(), staged.table, token, 3)
+        end = target.commit(staged, expected, note_of(plan, staged.attempt, expected))
+        expected[token] = 3
+        assert isinstance(end, Lost) and end.published.generations == expected, (token, end)
+        assert harness.seen(target, staged.table) == []
+    assert isinstance(target.commit(staged, expected, note_of(plan, staged.attempt, expected)), Landed)
+    assert dict(target.published(staged.table, plan.watched).generations) == dict.fromkeys(plan.watched, 3)
+    assert len(harness.seen(target, staged.table)) == staged.rows
 
 
 def table(harness: Harness, target: Target) -> list[Row]:
@@ -655,6 +683,20 @@ class TargetSuite:
         labels = harness.target().published(REVENUE, plan_of(DAY).token_names).owners.labels[Owner("p", "revenue")]
         assert {form_of(label) for label in labels} == {"0000-00-00", "0000-00"} and len(labels) == 2
 
+    def test_a_watched_token_that_moved_stops_the_commit(self, harness: Harness) -> None:
+        target = harness.target()
+        prepare(target)
+        frame = harness.frame(target, COLUMNS, [sale("2026-06-09", "eu", "1.00")])
+        lost_to_a_watched_token(harness, target, target.stage(REVENUE, frame, watching(plan_of(DAY)), "mine"))
+
+    def test_every_watched_token_has_an_expected_generation(self, harness: Harness) -> None:
+        target = harness.target()
+        prepare(target)
+        frame = harness.frame(target, COLUMNS, [sale("2026-06-09", "eu", "1.00")])
+        staged = target.stage(REVENUE, frame, watching(plan_of(DAY)), "mine")
+        with pytest.raises(ValueError, match="of every token of the plan"):
+            commit(target, staged, zeros(DAY))
+
     def test_a_missing_table_has_no_provenance(self, harness: Harness) -> None:
         assert harness.target().provenance(REVENUE, "twice/p/revenue/2026-06-09", 1) is None
 
@@ -805,6 +847,34 @@ class TargetSuite:
         assert [type(result) for result in results] == [Landed, Landed], results
         assert table(harness, first) == [sale("2026-06-09", "eu", "1.00"), sale("2026-06-10", "eu", "2.00")]
 
+    def test_runs_that_watch_the_same_tokens_do_not_disturb_each_other(self, harness: Harness) -> None:
+        prepare(harness.target())
+        barrier = threading.Barrier(2)
+        results = together(
+            lambda: _watched(harness, "2026-06-09", DAY, barrier),
+            lambda: _watched(harness, "2026-06-10", NEXT, barrier),
+        )
+        assert [type(result) for result in results] == [Landed, Landed], results
+        assert len(table(harness, harness.target())) == 2
+
+    def test_of_two_that_move_a_token_that_both_watch_one_lands_and_the_other_may_follow(
+        self, harness: Harness
+    ) -> None:
+        """As two first publishes under a cut do."""
+        prepare(harness.target())
+        barrier, token = threading.Barrier(2), last_cut_token(Owner("p", "revenue"))
+        days = {"2026-06-09": DAY, "2026-06-10": NEXT}
+        calls = [partial(_watched, harness, day, slice_, barrier, {token: 1}) for day, slice_ in days.items()]
+        results = together(*calls)
+        assert sorted(type(result).__name__ for result in results) == ["Landed", "Lost"], results
+        (loser,) = (day for day, end in zip(days, results, strict=True) if isinstance(end, Lost))
+        (lost,) = (end for end in results if isinstance(end, Lost))
+        plan = watching(plan_of(days[loser]))
+        assert lost.published.generations == {**dict.fromkeys(plan.compared, 0), token: 1}
+        alone = threading.Barrier(1)
+        assert isinstance(_watched(harness, loser, days[loser], alone, {token: 1}), Landed)
+        assert len(table(harness, harness.target())) == 2
+
     def test_the_same_slice_at_once_has_one_winner(self, harness: Harness) -> None:
         prepare(harness.target())
         barrier = threading.Barrier(2)
@@ -858,3 +928,15 @@ class TargetSuite:
         together(poll, write)
         assert all(rows in (old, new) for rows in seen)
         assert (seen[0], seen[-1]) == (old, new)
+
+
+def _watched(
+    harness: Harness, day: str, slice_: Slice, ready: threading.Barrier, beside: Mapping[str, int] | None = None
+) -> Landed | Lost:
+    """Publish a day under a plan that watches tokens, once all that take part have looked."""
+    target, plan = harness.target(), watching(plan_of(slice_))
+    expected = dict(target.published(REVENUE, plan.compared).generations)
+    attempt = f"{day}-{uuid4().hex[:8]}"
+    staged = target.stage(REVENUE, harness.frame(target, COLUMNS, [sale(day, "eu", "1.00")]), plan, attempt)
+    ready.wait(300)
+    return target.commit(staged, expected, replace(note_of(plan, attempt, expected), beside=beside or {}))

@@ -10,7 +10,18 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from tests.contracts.target_suite import DAILY, DAY, NEXT, Harness, Row, made, ordered, together
+from tests.contracts.target_suite import (
+    DAILY,
+    DAY,
+    NEXT,
+    Harness,
+    Row,
+    lost_to_a_watched_token,
+    made,
+    ordered,
+    together,
+    watching,
+)
 
 from twice.core.failure.failpoints import Crash, Point, armed, crash_at
 from twice.core.ports import Column, Landed, Lost, Shape, Staged, Target
@@ -106,6 +117,13 @@ class UpsertSuite:
         found = target.provenance(ORDERS, plan.token_names[0], 3)
         assert found is not None
         assert found.attempt == "c"
+
+    def test_a_watched_token_that_moved_stops_the_upsert(self, harness: Harness) -> None:
+        target = harness.target()
+        prepare(target)
+        frame = harness.frame(target, COLUMNS, [(1, "new", 10)])
+        staged = target.stage(ORDERS, frame, watching(plan_of(NEWEST), "orders"), "mine")
+        lost_to_a_watched_token(harness, target, staged)
 
     # equally new
 

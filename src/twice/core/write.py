@@ -115,12 +115,19 @@ class Layout:
 class WritePlan:
     """One atomic publish: what is written, and the token of each slice that lands in the same commit. `read_at`: the
     version of this very table that the rows were computed from, if they were: the commit then refuses rows that are out
-    of date."""
+    of date. `watched`: the names of tokens that the commit compares as well and does not move: those of the last
+    takeover and of the task's cut."""
 
     write: WriteVerb
     slices: tuple[Slice, ...]
     token_names: tuple[str, ...]
     read_at: int | None = None
+    watched: tuple[str, ...] = ()
+
+    @property
+    def compared(self) -> tuple[str, ...]:
+        """The names of all tokens that must be where the look found them."""
+        return (*self.token_names, *self.watched)
 
     def token_name(self, slice_: Slice) -> str:
         return self.token_names[self.slices.index(slice_)]

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from twice.core.scope import cut_of
 from twice.core.slice import Slice
+from twice.core.table.owner import LAST_TAKEOVER, last_cut_token, owner_of
 from twice.core.table.token import SliceToken, token_name
 from twice.core.task import Task
 from twice.core.write import Cut, Layout, WritePlan
@@ -17,7 +18,8 @@ def make_write_plan(project: str, task: Task, slices: tuple[Slice, ...]) -> Writ
     if task.write.layout(task.scope).slice_column is None:
         # The scope cuts the inputs alone: its slices own no rows of the table.
         slices = tuple(replace(slice_, bounds=None) for slice_ in slices)
-    return WritePlan(task.write.compile(slices), slices, token_names)
+    watched = (LAST_TAKEOVER, last_cut_token(owner_of(project, task)))
+    return WritePlan(task.write.compile(slices), slices, token_names, watched=watched)
 
 
 def layout_of(project: str, task: Task) -> Layout:

@@ -19,15 +19,18 @@ from tests.contracts.target_suite import (
     REVENUE,
     commit,
     generations,
+    note_of,
     plan_of,
     prepare,
     publish,
     sale,
     table,
+    watching,
 )
 
 from twice.core.failure.failpoints import Point, SendPoint, armed
 from twice.core.ports import Landed, Lost, Staged
+from twice.core.table.owner import LAST_TAKEOVER
 from twice.core.task import TableName
 from twice.errors import OutcomeUnknown, RunError
 from twice.targets.delta.log.log import Log
@@ -107,6 +110,22 @@ def test_a_token_moved_meanwhile_makes_the_public_path_lose_too(public: DeltaHar
         outcome = commit(target, staged, {app: 0})
     assert isinstance(outcome, Lost)
     assert table(public, target) == []
+
+
+@pytest.mark.parametrize("token", [LAST_TAKEOVER, "twice-cut/p/revenue"])
+def test_a_watched_token_moved_between_look_and_commit_is_a_conflict(harness: DeltaHarness, token: str) -> None:
+    """Whose the table is, and how it is cut: also by a writer who does not take our lock."""
+    target = harness.target()
+    prepare(target)
+    plan = watching(plan_of(DAY))
+    staged = target.stage(REVENUE, harness.frame(target, COLUMNS, [NEW]), plan, "mine")
+    with meanwhile(lambda: move_token(harness, token, 1)):
+        outcome = target.commit(
+            staged, dict.fromkeys(plan.compared, 0), note_of(plan, "mine", generations(target, plan))
+        )
+    assert isinstance(outcome, Lost)
+    assert outcome.published.generations == {**dict.fromkeys(plan.compared, 0), token: 1}
+    assert table(harness, target) == []
 
 
 def test_a_token_that_moved_is_seen_under_the_lock_though_delta_is_not_asked(

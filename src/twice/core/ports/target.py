@@ -166,13 +166,14 @@ class Target(Protocol):
         where they are; None where the engine must read them for that."""
 
     def commit(self, staged: Staged, expected: Mapping[str, int], note: CommitNote) -> Landed | Lost:
-        """Compare-and-swap: if **every** token is at its expected generation, publish the rows and move every
-        token to the note's generation, in one commit, then read back. Else Lost. A table that must be made for it, or
-        get new columns, is and does in the same commit; if somebody else made or changed it otherwise meanwhile, it is
-        TableChanged. A keyed write that changes no row writes no file and moves its token all the same. Tokens
-        beside those of the slices (`note.beside`) move with them and are not compared; where a system takes one token
-        per commit, in one of their own before it (for a new table, after it). Dying here has published all or
-        nothing."""
+        """Compare-and-swap: if **every** token, those of the slices and those that the plan watches, is at its expected
+        generation, publish the rows and move every slice's token to the note's generation, in one commit, then read
+        back. Else Lost. Commits that only watch a token neither wait for each other nor lose to each other. A table
+        that must be made for it, or get new columns, is and does in the same commit; if somebody else made or changed
+        it otherwise meanwhile, it is TableChanged. A keyed write that changes no row writes no file and moves its
+        token all the same. Tokens beside those of the slices (`note.beside`) move with them; where a system takes one
+        token per commit, in one of their own before it (for a new table, after it). After Lost, the same stage may be
+        committed again with other expectations. Dying here has published all or nothing."""
 
     def discard(self, table: TableName, attempt: str, slices: Sequence[Slice]) -> int:
         """Delete what an attempt that did not land has staged; how many files. Never touches a file that any

@@ -12,6 +12,9 @@ from twice.core.task import Task
 TOKENS = "twice/"
 TAKEOVERS = "twice-takeover/"
 CUTS = "twice-cut/"
+LAST_TAKEOVER = "twice-takeover"
+"""The token that every takeover moves, whoever took the table from whom: the number of the last one."""
+
 OURS = "twice"
 """How all of them begin."""
 
@@ -110,6 +113,11 @@ def cuts(tokens: Mapping[str, int]) -> dict[Owner, dict[str, int]]:
 
 def cut_token(owner: Owner, cut: str) -> str:
     return f"{CUTS}{owner.project}/{owner.task}/{cut}"
+
+
+def last_cut_token(owner: Owner) -> str:
+    """The token that moves whenever the task's newest cut becomes another: its number is that of the newest."""
+    return f"{CUTS}{owner.project}/{owner.task}"
 
 
 def _published_by(token_name: str) -> Owner | None:

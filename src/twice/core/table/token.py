@@ -70,8 +70,8 @@ class CommitNote:
     `changes` is what a keyed write did, `changed` which slices a restatement replaced with other rows, where that was
     compared; the target that carries it out fills them in. `why`: a person's reason. `cursor`: what a mark counts.
     `version` is the table's that the commit made: it is not written, the target that reads the note fills it in.
-    `beside`: tokens that the commit moves without comparing them, such as that of the task's cut; the note's text does
-    not repeat them."""
+    `beside`: tokens that the commit moves with those of its slices, such as that of the task's cut; the note's text
+    does not repeat them."""
 
     attempt: str
     kind: Kind

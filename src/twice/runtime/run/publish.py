@@ -14,7 +14,7 @@ from twice.core.results.run import Outcome, RunResult, SliceResult
 from twice.core.since import Since, mark_text
 from twice.core.table.token import CommitNote, Kind
 from twice.core.write import Changes
-from twice.errors import Superseded
+from twice.errors import StageMismatch, Superseded
 from twice.runtime.run.attempt import Attempt, StagedRun, ended
 from twice.runtime.run.commit import commit
 from twice.runtime.run.lease import Heartbeat
@@ -22,12 +22,16 @@ from twice.runtime.run.send_effects import effects_to_prepare
 from twice.runtime.table.garbage import remove_passed
 from twice.runtime.table.settle import look
 from twice.runtime.table.stored_mark import task_cursor
+from twice.runtime.table.watched import only_watched_moved, still_ours
 
 _WITHOUT_ROWS: Mapping[Kind, tuple[str, str]] = {
     "reset": ("the mark was reset meanwhile", "Run it again: it continues from where the mark is now."),
     "takeover": ("the table was taken over meanwhile", "Run it again: it looks first whose the table is."),
 }
 """Commits of tokens alone: what a run that lost to one says, and what is to be done."""
+
+_TRIES = 3
+"""How often a run commits while others come first under its own cut."""
 
 
 def publish(attempt: Attempt, ready: StagedRun, heartbeat: Heartbeat) -> Landed | Lost:
@@ -50,9 +54,25 @@ def publish(attempt: Attempt, ready: StagedRun, heartbeat: Heartbeat) -> Landed 
         cursor=task_cursor(project, task, scope) if isinstance(scope, Since) else None,
         beside=ready.found.cut.move,
     )
-    end = commit(attempt.landing, attempt.target, ready.staged, expected, note)
+    end = _commit_watching(attempt, ready, expected, note)
     attempt.notes.extend(attempt.landing.facts.notes)
     return end
+
+
+def _commit_watching(
+    attempt: Attempt, ready: StagedRun, expected: Mapping[str, int], note: CommitNote
+) -> Landed | Lost:
+    """The commit, and once more where only the token of the task's cut moved, and to this very cut: of two that come
+    first under a cut both publish. Raises Superseded if the table was taken over or cut otherwise since the look.
+    Dying between two commits has published nothing."""
+    watched = ready.found.watched
+    for _ in range(_TRIES):
+        end = commit(attempt.landing, attempt.target, ready.staged, {**expected, **watched}, note)
+        if not isinstance(end, Lost) or not only_watched_moved(end, expected):
+            return end
+        watched, move = still_ours(attempt.context, attempt.task, attempt.plan, attempt.target, ready.found.watched)
+        note = replace(note, beside=move)
+    raise StageMismatch("other runs changed the table while this one tried to publish", fix="Run the task again.")
 
 
 def finish(attempt: Attempt, ready: StagedRun, end: Landed | Lost) -> RunResult:

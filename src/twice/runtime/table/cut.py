@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from twice.core.ports import Published, Target
 from twice.core.scope import cut_of, label_of
-from twice.core.table.owner import cut_token, form_of, owner_of
+from twice.core.table.owner import cut_token, form_of, last_cut_token, owner_of
 from twice.core.table.token import SliceToken, token_name
 from twice.core.task import Task
 from twice.core.write import appended_again, cut_text
@@ -25,7 +25,7 @@ from twice.runtime.table.provenance import Provenance, version_below_takeovers
 @dataclass(frozen=True)
 class StoredCut:
     """What a table remembers of a task's cut. `from_version`: the first whose commits are cut as the task cuts now;
-    None where the newest are not. `move`: the token that the next publish writes into its commit, if it must."""
+    None where the newest are not. `move`: the tokens that the next publish writes into its commit, if it must."""
 
     from_version: int | None = 0
     move: Mapping[str, int] = field(default_factory=dict)
@@ -42,15 +42,15 @@ def stored_cut(context: RunContext, task: Task, target: Target, published: Publi
     """By what a look has read. Reads more only where slices of another form lie in the table and none was published
     since cuts are remembered. Changes nothing."""
     me, mine = owner_of(context.project.id, task), cut_of(task.scope)
-    name, held = cut_token(me, mine), published.owners.cuts.get(me, {})
+    names, held = (cut_token(me, mine), last_cut_token(me)), published.owners.cuts.get(me, {})
     # A token of 0 is none, and Delta's first version is 0: the number is one more than the first version that counts.
     if held:
         if newest_cut(held) == mine:
             return StoredCut(held[mine] - 1)
         now = -1 if published.version is None else published.version
-        return StoredCut(None, {name: max(now + 2, max(held.values()) + 1)})
+        return StoredCut(None, dict.fromkeys(names, max(now + 2, max(held.values()) + 1)))
     first = _after_others(context, task, target, published.owners.labels.get(me, frozenset()))
-    return StoredCut(first, {name: first + 1})
+    return StoredCut(first, dict.fromkeys(names, first + 1))
 
 
 def in_doubt(cut: StoredCut, task: Task, target: Target, token: SliceToken, made: Provenance) -> bool:

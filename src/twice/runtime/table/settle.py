@@ -31,7 +31,8 @@ class TableState:
     """A look at the target: the table's version, each slice's generation and what it was published from.
     `aims`: the generations to publish, once they are fixed. `others`: what others did since; the note of it waits
     for the run's end. `cut`: how the table has the task's slices; `recut`: those that are in doubt for it.
-    `displaced`: those of which rows were displaced by newer ones of other slices."""
+    `displaced`: those of which rows were displaced by newer ones of other slices. `watched`: the tokens that say
+    whose the table is and how it is cut, by name: the commit compares them too."""
 
     version: int | None
     generations: Mapping[str, int]
@@ -42,6 +43,7 @@ class TableState:
     cut: StoredCut = field(default_factory=StoredCut)
     recut: frozenset[str] = frozenset()
     displaced: frozenset[str] = frozenset()
+    watched: Mapping[str, int] = field(default_factory=dict)
 
 
 def look(context: RunContext, task: Task, plan: WritePlan, target: Target, mine: str | None = None) -> TableState:
@@ -52,7 +54,7 @@ def look(context: RunContext, task: Task, plan: WritePlan, target: Target, mine:
     """
     # Before the table: what was recorded then must be there, unless the table itself went back.
     recorded = context.ledger.runs_of(task.name, [slice_.label for slice_ in plan.slices])
-    published = target.published(task.target, plan.token_names)
+    published = target.published(task.target, plan.compared)
     refuse_taken(context.project.id, task, published.owners)
     cut = stored_cut(context, task, target, published)
     context.ledger.gather(task.name)
@@ -77,6 +79,7 @@ def look(context: RunContext, task: Task, plan: WritePlan, target: Target, mine:
         cut=cut,
         recut=frozenset(t.label for t in tokens if in_doubt(cut, task, target, t, remembered[t.label])),
         displaced=displaced(context.ledger, task),
+        watched={name: published.generations[name] for name in plan.watched},
     )
 
 

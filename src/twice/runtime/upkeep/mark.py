@@ -23,6 +23,7 @@ from twice.runtime.run.lease import beating, claim_slices
 from twice.runtime.table.owner import refusal_of
 from twice.runtime.table.settle import look
 from twice.runtime.table.stored_mark import cursor_changed, other_cursor, stored_mark, task_cursor
+from twice.runtime.table.watched import still_ours
 from twice.runtime.write_plan import make_write_plan
 
 _WORDING = Wording(
@@ -111,8 +112,9 @@ def reset_mark(context: RunContext, task: Task, reset: Reset) -> tuple[Mark, Mar
         hit(Point.PUBLISHING)
         (name,) = plan.token_names
         note = CommitNote(claim.attempt, "reset", {name: aim}, cursor=cursor)
-        end = commit(landing, target, staged, {name: before.version}, note)
+        end = commit(landing, target, staged, {name: before.version, **found.watched}, note)
         if isinstance(end, Lost):
+            still_ours(context, task, plan, target, found.watched)
             raise _overtaken(task)
         hit(Point.AFTER_PUBLISH)
         landing.record()

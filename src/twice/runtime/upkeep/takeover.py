@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from twice.core.ports import Landed, Lost, Target
 from twice.core.since import Since
 from twice.core.slice import WHOLE
-from twice.core.table.owner import Owner, owner_of, takeover_token
+from twice.core.table.owner import LAST_TAKEOVER, Owner, owner_of, takeover_token
 from twice.core.table.token import CommitNote, token_name
 from twice.core.task import Task
 from twice.core.write import AppendRows, WritePlan
@@ -76,12 +76,12 @@ def _commit(context: RunContext, task: Task, target: Target, other: Owner, why: 
     me = owner_of(context.project.id, task)
     token = takeover_token(me, other)
     mine = () if isinstance(task.scope, Since) or not task.write.restatable else _mine(target, task, me)
-    names = (token, *mine)
+    names = (token, LAST_TAKEOVER, *mine)
     before = target.published(task.target, names)
     slices = tuple(replace(WHOLE, label=name) for name in names)
     staged = target.stage(task.target, None, WritePlan(AppendRows(slices), slices, names), attempt)
     moved = {name: generation + 1 for name, generation in before.generations.items()}
-    moved[token] = before.owners.next_takeover
+    moved[token] = moved[LAST_TAKEOVER] = before.owners.next_takeover
     landing = Landing(
         task.name, lambda *_: context.ledger.record_takeover(task.name, attempt, context.holder, why), _WORDING
     )
@@ -97,7 +97,7 @@ def _commit(context: RunContext, task: Task, target: Target, other: Owner, why: 
         raise
     if isinstance(end, Lost):
         raise Superseded(
-            "the table's slices were published meanwhile",
+            "the table's slices were published, or it was taken over, meanwhile",
             where=task.name,
             now=f"It was not taken over from {describe_owner(context.project.id, other)}.",
             fix="Let the runs on it end, then take it over again.",

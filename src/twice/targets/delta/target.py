@@ -159,7 +159,7 @@ class DeltaTarget:
 
     def commit(self, staged: Staged, expected: Mapping[str, int], note: CommitNote) -> Landed | Lost:
         """Dying here has published all or nothing."""
-        if set(expected) != set(staged.plan.token_names):
+        if set(expected) != set(staged.plan.compared):
             raise ValueError("a generation is expected of every token of the plan, and of no other")
         stage: Stage = staged.handle
         with as_active_session(self._session):

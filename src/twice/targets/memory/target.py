@@ -173,10 +173,10 @@ class MemoryTarget:
     def commit(self, staged: Staged, expected: Mapping[str, int], note: CommitNote) -> Landed | Lost:
         """Dying before the new version is appended publishes nothing; after it, everything."""
         plan = staged.plan
-        if set(expected) != set(plan.token_names):
+        if set(expected) != set(plan.compared):
             raise ValueError("a generation is expected of every token of the plan, and of no other")
         with self._lock:
-            before = self.published(staged.table, plan.token_names)
+            before = self.published(staged.table, plan.compared)
             if before.generations != dict(expected):
                 return Lost(before)
             stage: Stage = staged.handle

@@ -7,10 +7,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import groupby
+from typing import Literal
 
 from twice.core.ports import Held
 from twice.core.table.owner import CUTS, TAKEOVERS, TOKENS, Owner, Ownership, cuts, takeovers
 from twice.core.table.token import CommitNote
+from twice.core.write import WritePlan
 from twice.targets.postgres.server.names import SCHEMA, Relation, ours
 from twice.targets.postgres.server.server import Connection
 
@@ -33,6 +36,9 @@ _TABLES = {
 }
 _PLACE = """SELECT concat_ws('/', (pg_control_system()).system_identifier, d.oid, %s, to_regclass(%s)::oid)
     FROM pg_database d WHERE d.datname = current_database()"""
+
+Lock = Literal["UPDATE", "SHARE"]
+"""How a token's row is locked: alone, or beside others that do not move it either."""
 
 
 @dataclass(frozen=True)
@@ -93,9 +99,22 @@ def expect_tokens(connection: Connection, table: int, token_names: Sequence[str]
     )
 
 
-def generations(connection: Connection, table: int, token_names: Sequence[str], lock: bool = False) -> dict[str, int]:
+def locked(connection: Connection, table: int, plan: WritePlan, note: CommitNote) -> dict[str, int]:
+    """The generations of all tokens that the plan compares, locked until the end of the transaction: those that it only
+    watches beside others that do so, so that runs on other slices do not wait. All in one order, whoever locks them, so
+    that two never wait for each other."""
+    found: dict[str, int] = {}
+    watched = set(plan.watched).difference(note.tokens)
+    for shared, names in groupby(sorted(plan.compared, key=str.encode), watched.__contains__):
+        found |= generations(connection, table, list(names), lock="SHARE" if shared else "UPDATE")
+    return found
+
+
+def generations(
+    connection: Connection, table: int, token_names: Sequence[str], lock: Lock | None = None
+) -> dict[str, int]:
     """The tokens' generations, 0 where there is none. Locked in one order, so that two never wait for each other."""
-    waiting = " ORDER BY app_id FOR UPDATE" if lock else ""
+    waiting = f" ORDER BY app_id FOR {lock}" if lock else ""
     found = connection.execute(
         f"SELECT app_id, generation FROM twice.tokens WHERE table_id = %s AND app_id = ANY(%s){waiting}",
         [table, list(token_names)],

@@ -119,7 +119,7 @@ class PostgresTarget:
             wanted = intent.table.shape.columns
             if frame is not None:
                 check_fit(Shape(self._frames.columns(frame)), intent.table.shape)
-            stage = open_stage(connection, intent, attempt, plan.token_names)
+            stage = open_stage(connection, intent, attempt, plan.compared)
         self._copy(frame, wanted, stage, table)
         hit(Point.IN_STAGE)
         with self._server.transaction(doing=f"checking the stage of {table}") as connection:
@@ -144,7 +144,7 @@ class PostgresTarget:
 
     def commit(self, staged: Staged, expected: Mapping[str, int], note: CommitNote) -> Landed | Lost:
         """Dying here has published all or nothing."""
-        if set(expected) != set(staged.plan.token_names):
+        if set(expected) != set(staged.plan.compared):
             raise ValueError("a generation is expected of every token of the plan, and of no other")
         return publish(self._server, staged, expected, note)
 

@@ -53,8 +53,8 @@ class Stage:
 
 @dataclass(frozen=True)
 class Publishing:
-    """One publish under way: what is staged for a table, the generation that each token must have, and the note that
-    its commit carries."""
+    """One publish under way: what is staged for a table, the generation that each token must have (also those that are
+    only watched), and the note that its commit carries."""
 
     table_handle: TableHandle
     staged: Staged
@@ -201,7 +201,7 @@ def _moved_since(table_handle: TableHandle, staged: Staged, expected: Mapping[st
     """Compare again, under the lock: that Delta refuses a swap whose token moved rests on calls that are not its API,
     and one that stops to count would publish a copy without a sound."""
     handle, read_at = staged.handle, staged.plan.read_at
-    version, found = table_handle.log.generations(staged.plan.token_names)
+    version, found = table_handle.log.generations(staged.plan.compared)
     if found != dict(expected):
         return Lost(Published(version, found))
     if handle.folder is not None and read_at not in (None, version):
@@ -233,7 +233,7 @@ def landed_or_not(publishing: Publishing, cause: Exception | None = None) -> Lan
             if found is not None and found[1].attempt == staged.attempt:
                 return Landed(found[0])
         version, generations = log.generations(staged.plan.token_names)
-        if version is not None and generations != dict(publishing.expected):
+        if version is not None and any(generations[name] != publishing.expected[name] for name in generations):
             return Lost(Published(version, generations))
     except Exception as error:  # noqa: BLE001 - whatever stops us from reading, we do not know
         raise OutcomeUnknown(

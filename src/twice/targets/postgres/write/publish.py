@@ -74,8 +74,8 @@ def _exchange(
     connection: Connection, stage: Stage, staged: Staged, expected: Mapping[str, int], note: CommitNote
 ) -> Landed | Lost:
     verb, read_at, into = staged.plan.write, staged.plan.read_at, stage.into
-    number = into.entry.id or establish(connection, into, staged.plan.token_names)
-    before = state.generations(connection, number, staged.plan.token_names, lock=True)
+    number = into.entry.id or establish(connection, into, staged.plan.compared)
+    before = state.locked(connection, number, staged.plan, note)
     # The table's own row last, and held only if somebody else's publish could change what this one counts on.
     alone = isinstance(verb, UpsertRows) or read_at is not None
     now = find(connection, stage.table.relation)
@@ -111,14 +111,15 @@ def _settle(
             with server.transaction() as connection:
                 # The lock waits for a transaction that is still being committed.
                 number = _number(connection, stage)
-                found = state.generations(connection, number, staged.plan.token_names, lock=True)
+                found = state.generations(connection, number, staged.plan.token_names, lock="UPDATE")
                 version = state.landed(connection, number, note)
         except TwiceError as error:
             reason = error
             continue
         if version is not None:
             return replace(end, version=version)
-        return None if found == dict(expected) else Lost(Published(None, found))
+        moved = any(found[name] != expected[name] for name in found)
+        return Lost(Published(None, found)) if moved else None
     raise OutcomeUnknown(
         "the server gave no answer to COMMIT, and cannot be asked how it ended",
         now="The table may already hold these rows.",
