@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from twice.core.failure.interruption import behind
+from twice.core.failure.interruption import interruption
 from twice.core.failure.root_cause import in_one_line
 from twice.core.ledger.record import AttemptRecord, Pruned
 from twice.core.ports import Target
@@ -97,7 +97,7 @@ def _collect(context: RunContext, task: Task, labels: set[str], session: Any, wr
 
 
 def _why_unasked(task: Task, error: Exception) -> str:
-    if behind(error, KeyboardInterrupt) is not None:
+    if interruption(error) is not None:
         raise error
     return f"{task.target}: {in_one_line(error)}"
 
