@@ -52,6 +52,11 @@ class PostgresWarehouses(Sides):
             return []
         return [row[0] for row in self._ask(side, f"SELECT column_name FROM information_schema.columns WHERE {asked}")]
 
+    def left(self, side: int, task: str) -> list[str]:
+        stages = self._ask(side, "SELECT relname FROM pg_class WHERE relname LIKE 'stage\\_%'")
+        stages += self._ask(side, "SELECT attempt FROM twice.stages UNION ALL SELECT attempt FROM twice.takes")
+        return [str(each[0]) for each in stages]
+
     def _exists(self, side: int, table: str) -> bool:
         return bool(self._ask(side, f"SELECT to_regclass('{table}')")[0][0])
 
