@@ -38,6 +38,9 @@ class DeltaWarehouses(Sides):
     def delete(self, side: int, table: str, id_: int) -> None:
         self.session.sql(f"DELETE FROM delta.`{self._path(side, table)}` WHERE id = {id_}")
 
+    def withdraw(self, side: int, id_: int) -> None:
+        self.delete(side, "shop.source", id_)
+
     def rows(self, side: int, table: str) -> Counter[Row]:
         if not self._exists(side, table):
             return Counter()

@@ -17,7 +17,7 @@ from twice.targets.postgres.frames.plain import PlainFrames
 from twice.targets.postgres.server.server import Limits, Server
 from twice.targets.postgres.target import PostgresTarget
 
-from .memory_warehouses import Sources
+from .memory_warehouses import SOURCE, Sources
 from .sides import Sides
 from .steps import Row
 
@@ -38,6 +38,9 @@ class PostgresWarehouses(Sides):
 
     def delete(self, side: int, table: str, id_: int) -> None:
         self._ask(side, f"DELETE FROM {table} WHERE id = {id_} RETURNING id")
+
+    def withdraw(self, side: int, id_: int) -> None:
+        self.sides[side].delete(SOURCE.name, id_)
 
     def rows(self, side: int, table: str) -> Counter[Row]:
         if not self._exists(side, table):
