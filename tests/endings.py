@@ -23,6 +23,12 @@ class Ending(str, Enum):
     INTERRUPT = "KeyboardInterrupt raised on the spot"
     CTRL_C = "SIGINT"
     SIGTERM = "SIGTERM"
+    EXIT = "SIGTERM, to a handler of the caller's own that exits"
+    OWN = "SIGTERM, to a handler of the caller's own that raises what only the caller knows"
+
+
+class Stopped(BaseException):
+    """What an orchestrator's own handler may raise: neither an Exception nor a KeyboardInterrupt."""
 
 
 def end_at(point: Point, ending: Ending, run: Callable[[], T]) -> T | BaseException:
@@ -39,21 +45,24 @@ def end_at(point: Point, ending: Ending, run: Callable[[], T]) -> T | BaseExcept
             raise KeyboardInterrupt
         os.kill(os.getpid(), signal.SIGINT if ending is Ending.CTRL_C else signal.SIGTERM)
 
-    with signals_raise(), armed(act):
+    with signals_raise(_RAISED.get(ending, Terminated)), armed(act):
         try:
             return run()
-        except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - however it ended
+        except (Exception, KeyboardInterrupt, SystemExit, Stopped) as error:  # noqa: BLE001 - however it ended
             return error
         finally:
             assert spent.is_set(), f"{point} was never reached"
 
 
+_RAISED: dict[Ending, type[BaseException]] = {Ending.EXIT: SystemExit, Ending.OWN: Stopped}
+
+
 @contextmanager
-def signals_raise() -> Iterator[None]:
-    """SIGINT and SIGTERM raise, as on the command line."""
+def signals_raise(kind: type[BaseException] = Terminated) -> Iterator[None]:
+    """SIGINT and SIGTERM raise, as on the command line; SIGTERM, if asked, as in a caller's process."""
 
     def terminated(_: int, __: FrameType | None) -> None:
-        raise Terminated
+        raise kind
 
     before = signal.signal(signal.SIGINT, signal.default_int_handler), signal.signal(signal.SIGTERM, terminated)
     try:
@@ -65,7 +74,10 @@ def signals_raise() -> Iterator[None]:
 
 def check_message(end: object, ending: Ending, holds: bool, landed: str = HOLDS, may_have: str = MAY_HOLD) -> None:
     """What the message claims of the table is true, in the words for what was to land; an interrupt stays one and
-    names its signal."""
+    names its signal. Callers whose own handler raised get just that."""
+    if ending in _RAISED:
+        assert type(end) is _RAISED[ending], repr(end)
+        return
     if not isinstance(end, BaseException):
         assert holds
         assert ending is Ending.ERROR, "an interrupt is not swallowed"

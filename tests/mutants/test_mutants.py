@@ -8,11 +8,16 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.mutants import mutants
 from tests.mutants.mutants import Edit, Mutant
+
+BROKEN = "E9,F821,F822,F823"
+"""Ruff's rules for what cannot run: no Python, a name that nothing defines, a variable read before it is set."""
 
 FAST = [mutant.name for mutant in mutants.all_mutants() if not mutant.needs]
 
@@ -43,6 +48,24 @@ def test_every_mutant_of_the_list_can_be_made() -> None:
             compile(text, file, "exec")
         for test in mutant.tests:
             assert _is_there(test), f"{mutant.name}: there is no {test}"
+
+
+def test_no_mutant_is_a_program_that_is_broken_by_itself(tmp_path: Path) -> None:
+    """A name that nothing defines goes red wherever it is met: such a mutant says nothing of its tests."""
+    for number, mutant in enumerate(mutants.all_mutants()):
+        for file, text in mutants.mutated(mutant).items():
+            path = tmp_path / f"m{number:04}" / file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+    asked = ("check", "--isolated", "--no-cache", "--output-format", "json", "--select", BROKEN, str(tmp_path))
+    done = subprocess.run((sys.executable, "-m", "ruff", *asked), capture_output=True, text=True, timeout=120)
+    assert done.returncode in (0, 1), done.stderr
+    names = [mutant.name for mutant in mutants.all_mutants()]
+    found = [
+        (names[int(Path(each["filename"]).relative_to(tmp_path).parts[0][1:])], each["message"])
+        for each in json.loads(done.stdout)
+    ]
+    assert found == []
 
 
 def _is_there(test: str) -> bool:

@@ -8,8 +8,11 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
+import typer
+
 from twice import Daily, replace, task
 from twice.cli import backfill
+from twice.cli.options import boundary
 from twice.core.backfill.plan import BackfillRequest
 from twice.core.ports import Column
 from twice.core.ports.clock import SYSTEM_CLOCK
@@ -52,16 +55,22 @@ class Opened:
         )
 
 
-def main() -> int:
+def three_slices() -> int:
     opened = Opened(sys.argv[1])
     asked = BackfillRequest("revenue", "2026-01-01", "2026-01-03", batch="off")
     record, _ = backfills.start(opened, asked, "three")  # type: ignore[arg-type]
     try:
         return backfill._work(opened, record, 1, backfill.Stream.text)  # type: ignore[arg-type]
-    except KeyboardInterrupt:
-        return 130
     finally:
         opened.ledger.close()
+
+
+def main() -> int:
+    try:
+        boundary(three_slices)(debug=False)
+    except typer.Exit as end:
+        return end.exit_code
+    raise AssertionError("a command always ends by its exit code")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Ctrl-C while a backfill is running, pressed on a real process; and the table it draws on a real terminal."""
+"""Ctrl-C and SIGTERM while a backfill is running, sent to a real process; and the table it draws on a real terminal."""
 
 from __future__ import annotations
 
@@ -53,6 +53,23 @@ def test_the_first_ctrl_c_finishes_the_slice_in_hand_and_the_second_gives_it_bac
     record = ledger.backfills.record("three")
     assert record is not None
     assert record.slices == {BatchState.DONE: 3 - presses, BatchState.PENDING: presses}, out
+    assert not ledger.open_attempts()
+    ledger.close()
+
+
+def test_sigterm_gives_the_slice_in_hand_back_at_once(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/ledger.db"
+    with start(url) as process:
+        assert process.stderr is not None
+        until(process.stderr, "in hand")
+        os.kill(process.pid, signal.SIGTERM)
+        out, err = process.communicate(timeout=30)
+    assert process.returncode == 143, err
+    assert "revenue[2026-01-02]: interrupted. The table is unchanged." in err
+    ledger = Ledger.open(url)
+    record = ledger.backfills.record("three")
+    assert record is not None
+    assert record.slices == {BatchState.DONE: 1, BatchState.PENDING: 2}, out
     assert not ledger.open_attempts()
     ledger.close()
 

@@ -145,7 +145,8 @@ def main() -> int:
         stopped = soak(run, options.rounds, place)
     code = run.end(
         f"random histories on {options.target} against a model: two warehouses on one ledger, runs that end in four "
-        "ways, late rows, ties, restatements, foreign deletes, a moved initial, columns behind a failing audit",
+        "ways, late and withdrawn rows, ties, restatements, foreign deletes, a moved initial, marks set back, "
+        "columns behind a failing audit",
     )
     if stopped is not None:
         print(stopped, file=sys.stderr)

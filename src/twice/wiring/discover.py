@@ -9,6 +9,7 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
+from twice.core.failure.interruption import raised_by_handler
 from twice.core.failure.user_code import USER_CODE_FAILS
 from twice.core.project.project import Project, assemble
 from twice.core.task import Task
@@ -48,6 +49,8 @@ def _tasks_in(file: Path, root: Path) -> list[Task]:
         error.at(_shown(file, root))
         raise
     except USER_CODE_FAILS as error:
+        if raised_by_handler(error):
+            raise
         raise DeclarationError(
             f"{_shown(file, root)}{_line(error, file)} cannot be imported: {type(error).__name__}: {error}",
             now="No task was run.",

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.delta_reader import DeltaVersion
+from tests.proof.tables import loose_files, tokens
 
 from twice.core.ports import Target
 from twice.core.task import TableName
@@ -37,6 +38,9 @@ class DeltaWarehouses(Sides):
     def delete(self, side: int, table: str, id_: int) -> None:
         self.session.sql(f"DELETE FROM delta.`{self._path(side, table)}` WHERE id = {id_}")
 
+    def withdraw(self, side: int, id_: int) -> None:
+        self.delete(side, "shop.source", id_)
+
     def rows(self, side: int, table: str) -> Counter[Row]:
         if not self._exists(side, table):
             return Counter()
@@ -50,6 +54,15 @@ class DeltaWarehouses(Sides):
         if not self._exists(side, table) or self._read(side, table).isEmpty():
             return []
         return list(self._read(side, table).columns)
+
+    def commits(self, side: int, task: str) -> int:
+        return len(list(Path(self._path(side, f"shop.{task}"), "_delta_log").glob("*.json")))
+
+    def tokens(self, side: int, task: str) -> list[tuple[str, int]]:
+        return tokens(Path(self._path(side, f"shop.{task}")))
+
+    def left(self, side: int, task: str) -> list[str]:
+        return loose_files(Path(self._path(side, f"shop.{task}")))
 
     def _read(self, side: int, table: str) -> Any:
         return self.session.read.format("delta").load(self._path(side, table))

@@ -39,6 +39,16 @@ class Sources:
         staged = self.target.stage(SOURCE, Rows(COLUMNS, tuple(rows)), plan, f"other-{self.writes}", into=into)
         self.target.commit(staged, {app: 0}, CommitNote("other", "run", {app: 1}))
 
+    def delete(self, table: str, id_: int) -> None:
+        """A version without these rows, and without a note of twice."""
+        held = self.target._tables[table]
+        latest = held.versions[-1]
+        files = tuple(
+            replace(file, name=f"{file.name}-theirs", rows=tuple(row for row in file.rows if row[0] != id_))
+            for file in latest.files
+        )
+        held.versions.append(replace(latest, files=files, note=None))
+
 
 class MemoryWarehouses(Sides):
     def __init__(self, folder: Path) -> None:
@@ -49,14 +59,10 @@ class MemoryWarehouses(Sides):
         self.sides[side].append(rows)
 
     def delete(self, side: int, table: str, id_: int) -> None:
-        """A version without these rows, and without a note of twice."""
-        held = self.sides[side].target._tables[table]
-        latest = held.versions[-1]
-        files = tuple(
-            replace(file, name=f"{file.name}-theirs", rows=tuple(row for row in file.rows if row[0] != id_))
-            for file in latest.files
-        )
-        held.versions.append(replace(latest, files=files, note=None))
+        self.sides[side].delete(table, id_)
+
+    def withdraw(self, side: int, id_: int) -> None:
+        self.sides[side].delete(SOURCE.name, id_)
 
     def rows(self, side: int, table: str) -> Counter[Row]:
         name, target = TableName(table), self.sides[side].target

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import TypeVar
 
-from .steps import DAILY, DAYS, INCREMENTAL, LANDED, START, UNFROZEN, AtCall, AtPoint, Delete, How, Row, Run
+from .steps import DAYS, EVERY, INCREMENTAL, LANDED, MIRRORED, START, UNFROZEN, AtCall, AtPoint, Delete, How, Row, Run
 
 Key = TypeVar("Key")
 
@@ -36,8 +36,13 @@ class Undecided(Exception):
 class Model:
     source: list[Row] = field(default_factory=list)
     initial: datetime = START
-    tables: dict[str, Counter[Row]] = field(default_factory=lambda: {name: Counter() for name in DAILY + INCREMENTAL})
-    published: dict[tuple[str, date], list[Row]] = field(default_factory=dict)
+    tables: dict[str, Counter[Row]] = field(default_factory=lambda: {name: Counter() for name in EVERY})
+    changes: Counter[date] = field(default_factory=Counter)
+    """How often the source's rows of a day have changed."""
+    published: dict[tuple[str, date], int] = field(default_factory=dict)
+    """After how many changes of its source."""
+    gave_way: set[tuple[str, date]] = field(default_factory=set)
+    furthest: dict[str, datetime] = field(default_factory=dict)
     marks: dict[str, datetime] = field(default_factory=dict)
     frozen: dict[tuple[str, datetime | None], datetime] = field(default_factory=dict)
     winners: dict[frozenset[Row], Row] = field(default_factory=dict)
@@ -48,6 +53,20 @@ class Model:
         for stages in _stages(step):
             found += self._after(step, stages)
         return found
+
+    def arrive(self, rows: Sequence[Row]) -> None:
+        self.source += rows
+        self.changes.update({row[1] for row in rows})
+
+    def withdraw(self, id_: int) -> None:
+        self.changes.update({row[1] for row in self.source if row[0] == id_})
+        self.source = [row for row in self.source if row[0] != id_]
+
+    def reset(self, task: str, to: datetime) -> None:
+        """A mark that was set forward is a bound for whoever comes from the old one again."""
+        if to > self.marks[task]:
+            self.frozen.setdefault((task, self.marks[task]), to)
+        self._move(task, to)
 
     def delete(self, step: Delete) -> None:
         table = self.tables[step.task]
@@ -74,9 +93,10 @@ class Model:
         day = DAYS[step.day]
         rows = [row for row in self.source if row[1] == day]
         before = self.published.get((step.task, day))
-        if before is not None and (step.task == "raw" or Counter(before) == Counter(rows)) and not step.restate:
+        same = step.task == "raw" or (before == self.changes[day] and (step.task, day) not in self.gave_way)
+        if before is not None and same and not step.restate:
             return
-        self.published[step.task, day] = rows
+        self.published[step.task, day] = self.changes[day]
         table = self.tables[step.task]
         if step.task == "daily":
             self.tables["daily"] = Counter({row: n for row, n in table.items() if row[1] != day}) + Counter(rows)
@@ -86,8 +106,28 @@ class Model:
             known = {(row[0], row[2]) for row in table}
             batch = self._one_of_each(rows, lambda row: (row[0], row[2]))
             table.update(row for key, row in batch.items() if key not in known)
+        elif step.task == MIRRORED:
+            self._mirror(day, rows, corrects=step.restate)
         else:
             self._merge(table, rows, corrects=step.restate)
+
+    def _mirror(self, day: date, rows: Sequence[Row], corrects: bool) -> None:
+        """What another day holds of a key and is newer stays, and this day is computed again by its next run."""
+        table, batch = self.tables[MIRRORED], self._one_of_each(rows, lambda row: row[0])
+        held = {row[0]: row for row in table}
+        for old in held.values():
+            if old[1] == day and old[0] not in batch:
+                del table[old]
+        self.gave_way.discard((MIRRORED, day))
+        for id_, row in batch.items():
+            old = held.get(id_, row)
+            elsewhere = old[1] != day
+            if row[2] < old[2]:
+                self.gave_way |= {(MIRRORED, day)} if elsewhere else set()
+                continue
+            if row[2] > old[2] or elsewhere or corrects or self._newer(row, old) == row:
+                del table[old]
+                table[row] = 1
 
     def _catch_up(self, task: str, stages: int) -> None:
         """A run that finds a bound frozen by a dead attempt takes that first, then the rest."""
@@ -103,19 +143,24 @@ class Model:
             high = min(newest, frozen) if ahead(frozen) else newest
             if not ahead(high) or done >= stages:
                 return
-            self.frozen[task, mark] = high
+            self.frozen.setdefault((task, mark), high)
             if done + 1 >= stages:
                 return
             rows = [row for row in self.source if low <= row[2] < high or (keyed and row[2] == high)]
-            self.marks[task] = high
+            again = mark is not None and self.furthest[task] > mark
+            self._move(task, high)
             if keyed:
-                self._merge(self.tables["feed"], rows)
+                self._merge(self.tables["feed"], rows, corrects=again)
             else:
                 self.tables["log"].update(rows)
             done += 2
 
+    def _move(self, task: str, mark: datetime) -> None:
+        self.marks[task] = mark
+        self.furthest[task] = max(mark, self.furthest.get(task, mark))
+
     def _merge(self, table: Counter[Row], rows: Sequence[Row], corrects: bool = False) -> None:
-        """`corrects`: what is computed again on purpose wins a tie with the table."""
+        """`corrects`: what is computed or read again on purpose wins a tie with the table."""
         held = {row[0]: row for row in table}
         for id_, row in self._one_of_each(rows, lambda row: row[0]).items():
             old = held.get(id_)

@@ -26,7 +26,7 @@ from twice.errors import AuditFailed
 from twice.runtime.context import RunContext
 from twice.runtime.effects.send import send_pending
 from twice.runtime.run.run_many import run_slices
-from twice.runtime.upkeep.mark import show_mark
+from twice.runtime.upkeep.mark import Reset, reset_mark, show_mark
 from twice.runtime.upkeep.recover import recover
 
 from .model import Model
@@ -43,9 +43,11 @@ from .steps import (
     FailEvolving,
     How,
     MoveInitial,
+    ResetMark,
     Row,
     Run,
     Step,
+    Withdraw,
     row_of,
 )
 
@@ -66,6 +68,9 @@ class Warehouses(Protocol):
 
     def delete(self, side: int, table: str, id_: int) -> None: ...
 
+    def withdraw(self, side: int, id_: int) -> None:
+        """The source loses rows."""
+
     def rows(self, side: int, table: str) -> Counter[Row]:
         """Empty for a table that does not exist yet."""
 
@@ -84,8 +89,9 @@ class Game:
     warehouses: Warehouses
     possible: list[list[Model]] = field(default_factory=lambda: [[Model()], [Model()]])
     """By side: every state that the rules and what was seen so far allow."""
-    foreign: set[tuple[int, date]] = field(default_factory=set)
-    """Published days of `daily` from which somebody else deleted rows since."""
+    foreign: set[tuple[int, str, date | None]] = field(default_factory=set)
+    """Side, task and day (None where it has a mark) of what was published before somebody else deleted rows: from that
+    day, or from the table, where a slice owns no rows."""
 
 
 def play(warehouses: Warehouses, history: Sequence[Step]) -> None:
@@ -111,6 +117,10 @@ def _take(game: Game, step: Step) -> None:
             _arrive(game, step)
         case Delete():
             _delete(game, step)
+        case Withdraw():
+            _withdraw(game, step)
+        case ResetMark():
+            _reset(game, step)
         case MoveInitial():
             initial = START + timedelta(minutes=step.minutes)
             game.warehouses.declare(initial)
@@ -129,19 +139,42 @@ def _arrive(game: Game, step: Arrive) -> None:
     if rows:
         game.warehouses.arrive(step.side, rows)
         for model in game.possible[step.side]:
-            model.source += rows
+            model.arrive(rows)
+
+
+def _withdraw(game: Game, step: Withdraw) -> None:
+    if any(row[0] == step.id for row in game.possible[step.side][0].source):
+        game.warehouses.withdraw(step.side, step.id)
+        for model in game.possible[step.side]:
+            model.withdraw(step.id)
+
+
+def _reset(game: Game, step: ResetMark) -> None:
+    models, to = game.possible[step.side], START + timedelta(minutes=step.minutes)
+    if all(step.task not in model.marks for model in models):
+        return  # nothing is published, and there is no mark to reset
+    context = game.warehouses.context(step.side)
+    before, _ = reset_mark(context, context.project.task(step.task), Reset(mark_text(to), "ana", "to read it again"))
+    for model in models:
+        model.reset(step.task, to)
+    if before.at != mark_text(to):
+        game.foreign.discard((step.side, step.task, None))  # it is a commit of ours: what came before is history
 
 
 def _delete(game: Game, step: Delete) -> None:
-    table = game.possible[step.side][0].tables[step.task]
-    if not table:
+    models = game.possible[step.side]
+    gone = {row[1] for row in models[0].tables[step.task] if row[0] == step.id}
+    if not gone:
         return
-    gone = {row[1] for row in table if row[0] == step.id}
     game.warehouses.delete(step.side, f"shop.{step.task}", step.id)
-    for model in game.possible[step.side]:
+    for model in models:
         model.delete(step)
-    if step.task == "daily":
-        game.foreign |= {(step.side, day) for day in gone}
+    if step.task in INCREMENTAL:
+        game.foreign.add((step.side, step.task, None))
+        return
+    known = {day for task, day in models[0].published if task == step.task}
+    concerned = known & gone if step.task == "daily" else known
+    game.foreign |= {(step.side, step.task, day) for day in concerned}
 
 
 def _fail_evolving(game: Game, step: FailEvolving) -> None:
@@ -169,8 +202,7 @@ def _run(game: Game, step: Run) -> None:
         warehouses.pass_time()
     models = [after for model in game.possible[step.side] for after in model.after(step if died else _whole(step))]
     game.possible[step.side] = models
-    if step.task == "daily":
-        _check_message(game, step, before, results)
+    _check_message(game, step, before, results)
 
 
 def _whole(step: Run) -> Run:
@@ -262,21 +294,19 @@ def _interrupted_at(number: int, ended: list[bool]) -> Iterator[None]:
 
 
 def _check_message(game: Game, step: Run, before: Counter[Row], results: Sequence[RunResult]) -> None:
-    """A day that others changed is reported as such; a restated one is IDENTICAL only if no row of it changed."""
+    """What others changed is reported as such; what is restated is IDENTICAL only if no row changed."""
     day, warehouses = DAYS[step.day], game.warehouses
+    concerned = (step.side, step.task, None if step.task in INCREMENTAL else day)
     for result in results:
-        if result.outcome is Outcome.ALREADY and warehouses.shows_foreign and (step.side, day) in game.foreign:
+        if result.outcome not in (Outcome.ALREADY, Outcome.NOTHING_NEW):
+            game.foreign.discard(concerned)
+        elif warehouses.shows_foreign and concerned in game.foreign:
             assert any("by others" in note for note in result.notes), f"{step}: {result.notes}"
-        if step.restate and warehouses.shows_foreign:
-            after = warehouses.rows(step.side, "shop.daily")
-            same = _of(day, before) == _of(day, after)
-            assert (result.outcome is not Outcome.IDENTICAL) or same, f"{step}: {result.outcome}"
-    if not results or any(result.outcome is not Outcome.ALREADY for result in results):
-        game.foreign.discard((step.side, day))
-
-
-def _of(day: date, rows: Counter[Row]) -> Counter[Row]:
-    return Counter({row: count for row, count in rows.items() if row[1] == day})
+        if result.outcome is Outcome.IDENTICAL:
+            after = warehouses.rows(step.side, f"shop.{step.task}")
+            assert before == after, f"{step}: {dict(before - after)} is gone, {dict(after - before)} is new"
+    if not results:
+        game.foreign.discard(concerned)
 
 
 def _compare(game: Game, when: str) -> None:

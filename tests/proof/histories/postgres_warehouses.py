@@ -17,7 +17,7 @@ from twice.targets.postgres.frames.plain import PlainFrames
 from twice.targets.postgres.server.server import Limits, Server
 from twice.targets.postgres.target import PostgresTarget
 
-from .memory_warehouses import Sources
+from .memory_warehouses import SOURCE, Sources
 from .sides import Sides
 from .steps import Row
 
@@ -39,6 +39,9 @@ class PostgresWarehouses(Sides):
     def delete(self, side: int, table: str, id_: int) -> None:
         self._ask(side, f"DELETE FROM {table} WHERE id = {id_} RETURNING id")
 
+    def withdraw(self, side: int, id_: int) -> None:
+        self.sides[side].delete(SOURCE.name, id_)
+
     def rows(self, side: int, table: str) -> Counter[Row]:
         if not self._exists(side, table):
             return Counter()
@@ -51,6 +54,11 @@ class PostgresWarehouses(Sides):
         if not self._exists(side, table) or not self._ask(side, f"SELECT 1 FROM {table} LIMIT 1"):
             return []
         return [row[0] for row in self._ask(side, f"SELECT column_name FROM information_schema.columns WHERE {asked}")]
+
+    def left(self, side: int, task: str) -> list[str]:
+        stages = self._ask(side, "SELECT relname FROM pg_class WHERE relname LIKE 'stage\\_%'")
+        stages += self._ask(side, "SELECT attempt FROM twice.stages UNION ALL SELECT attempt FROM twice.takes")
+        return [str(each[0]) for each in stages]
 
     def _exists(self, side: int, table: str) -> bool:
         return bool(self._ask(side, f"SELECT to_regclass('{table}')")[0][0])

@@ -14,7 +14,7 @@ from twice.core.since import mark_text
 from twice.core.task import Task
 from twice.targets.memory.rows import Rows
 
-from .steps import START
+from .steps import MIRRORED, START
 
 WITH_EFFECTS = ("daily", "merged")
 COLUMNS = (Column("id", "bigint"), Column("day", "date"), Column("seen", "timestamp"), Column("amount", "bigint"))
@@ -42,6 +42,7 @@ def project(
             declared("merged", day, merge("id", newest_by="seen"), "day"),
             declared("inserted", day, insert_new(["id", "seen"]), "day"),
             declared("raw", day, append_once(), "day"),
+            declared(MIRRORED, day, merge("id", newest_by="seen", delete_missing=True), "day"),
             declared("feed", since, merge("id", newest_by="seen"), "seen"),
             declared("log", since, append_once(), "seen"),
         ],

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from tests.proof.histories.late_clock import LateClock
 
@@ -20,7 +21,7 @@ from twice.runtime.context import RunContext
 from twice.senders.call import CallSender
 
 from .project import project
-from .steps import START
+from .steps import START, Row
 
 SIDES = ("dev", "prod")
 
@@ -71,6 +72,38 @@ class Sides:
     def close(self) -> None:
         for context in self.contexts:
             context.ledger.close()
+
+    def arrive(self, side: int, rows: Sequence[Row]) -> None:
+        """Rows of a side's source, which other people write."""
+        raise NotImplementedError
+
+    def rows(self, side: int, table: str) -> Counter[Row]:
+        """Empty for a table that does not exist yet."""
+        raise NotImplementedError
+
+    def commits(self, side: int, task: str) -> int:
+        """How many the task's table has seen."""
+        return self._target(side, task).published(self._table(side, task), ()).version or 0
+
+    def tokens(self, side: int, task: str) -> list[tuple[str, int]]:
+        """Of the task's slices, in the order in which they were first written."""
+        held = self._target(side, task).tokens(self._table(side, task), f"twice/p/{task}/")
+        return sorted(
+            ((name, each.generation) for name, each in held.items()), key=lambda one: held[one[0]].version or 0
+        )
+
+    def left(self, side: int, task: str) -> list[str]:
+        """What attempts have staged and no reader sees."""
+        target: Any = self._target(side, task)
+        table = self._table(side, task)
+        attempts = cast(Ledger, self.contexts[side].ledger).attempts(task)
+        return [name for attempt in attempts for name in target.leftovers(table, attempt.id)]
+
+    def _table(self, side: int, task: str) -> TableName:
+        return self.contexts[side].project.task(task).target
+
+    def _target(self, side: int, task: str) -> Target:
+        return self.contexts[side].target_of(self._table(side, task), None)
 
     def _receiver(self, side: int) -> Callable[[PublishedSlice, str], None]:
         def announce(result: PublishedSlice, _key: str) -> None:

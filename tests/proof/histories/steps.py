@@ -18,8 +18,11 @@ UNFROZEN = (Point.AFTER_PLAN, Point.AFTER_CLAIM)
 """Here an incremental run has not fixed its upper bound yet."""
 
 DAILY = ("daily", "merged", "inserted", "raw")
+MIRRORED = "mirrored"
+"""A day of it loses what its source has lost."""
 INCREMENTAL = ("feed", "log")
-RESTATED = ("daily", "merged")
+EVERY = (*DAILY, MIRRORED, *INCREMENTAL)
+RESTATED = ("daily", "merged", MIRRORED)
 
 Row = tuple[int, date, datetime, int]
 """id, day, seen, amount"""
@@ -71,8 +74,25 @@ class Run:
 
 
 @dataclass(frozen=True)
+class Withdraw:
+    """A side's source loses the rows of an id."""
+
+    side: int
+    id: int
+
+
+@dataclass(frozen=True)
+class ResetMark:
+    """A person moves the mark of an incremental task, to so many minutes after the start."""
+
+    side: int
+    task: str
+    minutes: int
+
+
+@dataclass(frozen=True)
 class Delete:
-    """Another writer deletes the rows of an id."""
+    """Another writer deletes the rows of an id from a task's table."""
 
     side: int
     task: str
@@ -94,14 +114,13 @@ class FailEvolving:
     day: int
 
 
-Step = Arrive | Run | Delete | MoveInitial | FailEvolving
+Step = Arrive | Run | Delete | Withdraw | ResetMark | MoveInitial | FailEvolving
 
 
 def steps() -> st.SearchStrategy[list[Step]]:
     """Few ids and few days, so that rows meet; two histories in three keep to two tasks, so that their runs do; half
     of them have two warehouses on the one ledger."""
-    every = DAILY + INCREMENTAL
-    tasks = st.one_of(st.tuples(*[st.sampled_from(every)] * 2), st.just(("merged", "feed")), st.just(every))
+    tasks = st.one_of(st.tuples(*[st.sampled_from(EVERY)] * 2), st.just(("merged", "feed")), st.just(EVERY))
     sides = st.sampled_from([(0,), (0, 1)])
     return st.tuples(tasks, sides).flatmap(lambda drawn: _history(*drawn))
 
@@ -122,16 +141,17 @@ def _later(
     run = st.builds(Run, side, name, day, st.none())
     broken = st.builds(Run, side, name, day, _deaths())
     found: list[st.SearchStrategy[Step]] = [st.builds(Arrive, side, rows), run, run, broken, broken]
-    owned = [task for task in tasks if task in RESTATED]
-    if owned:
-        found += [
-            st.builds(Run, side, st.sampled_from(owned), day, st.none() | _deaths(), st.just(True)),
-            st.builds(Delete, side, st.sampled_from(owned), st.integers(1, 3)),
-        ]
+    found.append(st.builds(Delete, side, name, st.integers(1, 3)))
+    found.append(st.builds(Withdraw, side, st.integers(1, 3)))
+    restated = [task for task in tasks if task in RESTATED]
+    if restated:
+        found.append(st.builds(Run, side, st.sampled_from(restated), day, st.none() | _deaths(), st.just(True)))
     if "daily" in tasks:
         found.append(st.builds(FailEvolving, side, day))
-    if any(task in INCREMENTAL for task in tasks):
+    incremental = [task for task in tasks if task in INCREMENTAL]
+    if incremental:
         found.append(st.builds(MoveInitial, st.integers(-30, 30)))
+        found.append(st.builds(ResetMark, side, st.sampled_from(incremental), st.integers(-5, 25)))
     return st.one_of(found)
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import FrameType
+from types import CodeType, FrameType
+from typing import Any
+
+from twice.core.failure.failpoints import Crash
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _DEPTH = 30
@@ -32,9 +36,15 @@ def behind(
     """What really happened, if it is one of these: what is released on the way out may fail in its turn, and then its
     error is the one that arrives. `before` is what was being handled when it began: that, and what lies behind it, is
     the caller's own."""
+    return _first(error, lambda found: isinstance(found, kinds), before)
+
+
+def _first(
+    error: BaseException, wanted: Callable[[BaseException], bool], before: BaseException | None
+) -> BaseException | None:
     found = error
     for _ in range(_DEPTH):
-        if isinstance(found, kinds):
+        if wanted(found):
             return found
         if found.__context__ is None or found.__context__ is before:
             return None
@@ -42,10 +52,54 @@ def behind(
     return None
 
 
+def interruption(error: BaseException, before: BaseException | None = None) -> BaseException | None:
+    """What asked the process to end, if that lies behind this error: Ctrl-C, SIGTERM, or what a caller's own signal
+    handler raised, whatever its class. An error that arrives as no Exception asks for the same, whoever raised it; not
+    a simulated kill. `before`: see `behind`."""
+    if not isinstance(error, Exception):
+        return None if isinstance(error, Crash) else error
+    return _first(error, lambda found: isinstance(found, KeyboardInterrupt) or raised_by_handler(found), before)
+
+
+def asked_by(interrupt: BaseException) -> BaseException:
+    """What the signal's handler raised, if that broke into something."""
+    return interrupt.__cause__ or interrupt if isinstance(interrupt, BrokenOff) else interrupt
+
+
+def raised_by_handler(error: BaseException) -> bool:
+    """Whether a signal handler raised it: one that is installed, or one that has removed itself by now. Python calls a
+    handler with the signal's number and the frame that it interrupted, which is its own caller."""
+    installed, trace = _handlers(), error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code in installed or _was_handed_its_caller(trace.tb_frame):
+            return True
+        trace = trace.tb_next
+    return False
+
+
+def _handlers() -> set[CodeType]:
+    return {code for number in signal.valid_signals() if (code := _code_of(signal.getsignal(number))) is not None}
+
+
+def _code_of(handler: Any) -> CodeType | None:
+    """Of a function, a method, a partial of one, or an object that can be called; None of what is not Python's."""
+    while hasattr(handler, "func"):
+        handler = handler.func
+    called = handler if hasattr(handler, "__code__") else inspect.getattr_static(type(handler), "__call__", None)
+    code = getattr(called, "__code__", None)
+    return code if isinstance(code, CodeType) else None
+
+
+def _was_handed_its_caller(frame: FrameType) -> bool:
+    values = list(frame.f_locals.values())
+    values += [each for value in values if type(value) is tuple for each in value]
+    handed = any(value is frame.f_back for value in values) and frame.f_back is not None
+    return handed and any(isinstance(value, int) and value in signal.valid_signals() for value in values)
+
+
 def exit_code_of(interrupt: BaseException) -> int:
     """By convention 128 and the signal's number."""
-    asked = interrupt.__cause__ if isinstance(interrupt, BrokenOff) else interrupt
-    return 128 + (signal.SIGTERM if isinstance(asked, Terminated) else signal.SIGINT)
+    return 128 + (signal.SIGTERM if isinstance(asked_by(interrupt), Terminated) else signal.SIGINT)
 
 
 @contextmanager
@@ -66,7 +120,7 @@ def uninterrupted(at_once: Callable[[], None] | None = None) -> Iterator[None]:
         if len(came) > 1:
             try:
                 before[number](number, frame)
-            except KeyboardInterrupt as interrupt:
+            except BaseException as interrupt:
                 raise BrokenOff from interrupt
         elif at_once is not None:
             at_once()

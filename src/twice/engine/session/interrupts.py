@@ -2,7 +2,7 @@
 
 PySpark's own handler calls the JVM from inside the call that was interrupted: that line is taken, so the call ends in
 an error of py4j's and the job goes on. Ours stops the jobs from a thread, and so a line, of its own, and lets whoever
-handled the signal before decide what happens: usually it raises KeyboardInterrupt. The taken line is then dropped here:
+handled the signal before decide what happens: usually it raises. The taken line is then dropped here:
 py4j's own way shuts down every line to the JVM, the other threads' too, and the next call on one of them fails.
 """
 
@@ -53,7 +53,7 @@ class _Stopping:
     def __call__(self, number: int, frame: FrameType | None) -> None:
         try:
             self.before(number, frame)
-        except KeyboardInterrupt:
+        except BaseException:
             # Only now: who does not stop at once (a backfill finishes what it has in hand) needs its jobs and its line.
             _drop_line(frame)
             threading.Thread(target=stop_jobs, name="twice-stop", daemon=True).start()

@@ -13,6 +13,7 @@ from datetime import timedelta
 
 from twice.core.backfill.plan import PlannedSlice, neighbours
 from twice.core.backfill.result import BackfillRecord, BackfillState, BatchClaim, BatchState, Comparison, SliceEnd
+from twice.core.failure.failpoints import Crash
 from twice.core.failure.transience import CANCELLED, Nature
 from twice.core.ledger.record import RunRecord
 from twice.core.ports import BackfillStore
@@ -120,7 +121,7 @@ def _in_threads(context: RunContext, name: str, report: Report, stop: Stop, para
         for thread in threads:
             while thread.is_alive():  # in short waits: a thread that only joins gets no Ctrl-C
                 thread.join(POLL)
-    except KeyboardInterrupt:
+    except BaseException:
         stop.asked.set()
         raise
     if failures:
@@ -168,8 +169,9 @@ def _work_on(context: RunContext, book: BackfillStore, claim: BatchClaim, stop: 
         if not mine:
             return Event("taken over", claim, took, error=error)
         return Event("split" if split else "failed", claim, took, error=error)
-    except (Exception, KeyboardInterrupt):
-        book.release(claim)
+    except BaseException as error:
+        if not isinstance(error, Crash):
+            book.release(claim)
         raise
     took = context.clock.monotonic() - began
     book.done(claim, ends, took)

@@ -15,6 +15,7 @@ from typing import Any
 
 from twice.core.effect import Effect, Message, PublishedSlice
 from twice.core.failure.failpoints import SendPoint, hit
+from twice.core.failure.interruption import raised_by_handler
 from twice.core.failure.user_code import USER_CODE_FAILS
 from twice.core.ledger.outbox import (
     Answer,
@@ -114,7 +115,9 @@ def ask_probes(delivery: Delivery, task: str | None = None) -> None:
             continue
         try:
             arrived = declared.probe(effect.key)
-        except USER_CODE_FAILS:  # a probe that fails is no answer
+        except USER_CODE_FAILS as error:  # a probe that fails is no answer
+            if raised_by_handler(error):
+                raise
             continue
         if arrived is None or (not arrived and may_wake_up(effect)):
             continue

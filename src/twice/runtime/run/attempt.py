@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 from twice.core.audit import AuditResult
-from twice.core.failure.interruption import behind, being_handled, exit_code_of
+from twice.core.failure.failpoints import Crash
+from twice.core.failure.interruption import BrokenOff, Terminated, asked_by, being_handled, exit_code_of, interruption
 from twice.core.failure.root_cause import cause_line
 from twice.core.ledger.record import AttemptState, Claim, Facts
 from twice.core.ports import Measured, Staged, Target
@@ -110,21 +111,24 @@ def discarding(attempt: Attempt) -> Iterator[None]:
     before = being_handled()
     try:
         yield
-    except (Exception, KeyboardInterrupt) as error:
-        # Tasks that were asked to stop may still write a file.
-        attempt.discard(complete=behind(error, KeyboardInterrupt, before=before) is None)
+    except BaseException as error:
+        if not isinstance(error, Crash):
+            # Tasks that were asked to stop may still write a file.
+            attempt.discard(complete=interruption(error, before) is None)
         raise
 
 
 @contextmanager
 def releasing_on_interrupt(context: RunContext, attempt: str) -> Iterator[None]:
     """An attempt that is interrupted while it claims releases what it may have got."""
+    before = being_handled()
     try:
         yield
-    except KeyboardInterrupt:
-        with suppress(TwiceError):
-            context.ledger.close_attempt(attempt, AttemptState.FAILED)
-            context.ledger.discarded(attempt)
+    except BaseException as error:
+        if interruption(error, before) is not None:
+            with suppress(TwiceError):
+                context.ledger.close_attempt(attempt, AttemptState.FAILED)
+                context.ledger.discarded(attempt)
         raise
 
 
@@ -132,7 +136,8 @@ def releasing_on_interrupt(context: RunContext, attempt: str) -> Iterator[None]:
 def reported(context: RunContext, claim: Claim, trace: Trace, wording: Wording = ROWS) -> Iterator[Landing]:
     """Every failure says where it happened, with a true sentence about the table, and closes its attempt. What has
     landed is recorded first; where that is not known, or cannot be recorded, the attempt stays open with its slices
-    free: only the target can say how it ended, and the next look asks it."""
+    free: only the target can say how it ended, and the next look asks it. An interrupt stays one: what a caller's own
+    signal handler raised is what the caller gets."""
     where = run_label(claim.task, claim.labels)
     landing = Landing(
         where, lambda facts, aims: context.ledger.publish(claim.attempt, facts, generations=aims), wording
@@ -140,8 +145,10 @@ def reported(context: RunContext, claim: Claim, trace: Trace, wording: Wording =
     before = being_handled()
     try:
         yield landing
-    except (Exception, KeyboardInterrupt) as error:
-        interrupt = behind(error, KeyboardInterrupt, before=before)
+    except BaseException as error:
+        if isinstance(error, Crash):
+            raise
+        interrupt = interruption(error, before)
         landing.settle()
         failure = landing.final_error(_as_failure(interrupt or error, where))
         if isinstance(failure, OutcomeUnknown):
@@ -151,13 +158,24 @@ def reported(context: RunContext, claim: Claim, trace: Trace, wording: Wording =
             _close(context, claim, trace, failure, landing)
         try:
             landing.remove_unused()
-        except KeyboardInterrupt as asked:
+        except BaseException as asked:
+            if isinstance(asked, Crash):
+                raise
             interrupt = interrupt or asked
         if interrupt is not None:
-            raise Interrupted(failure, exit_code_of(interrupt)) from error
+            raise_interrupt(interrupt, failure, error)
         if failure is error:
             raise
         raise failure from error
+
+
+def raise_interrupt(interrupt: BaseException, failure: TwiceError, error: BaseException) -> NoReturn:
+    """Raise Interrupted, which says what is now true of the table; for a caller that handles signals in its own way,
+    what its handler raised. `error` is what arrived."""
+    asked = asked_by(interrupt)
+    if type(asked) not in (KeyboardInterrupt, Terminated, BrokenOff, Interrupted):
+        raise asked
+    raise Interrupted(failure, exit_code_of(interrupt)) from error
 
 
 def _close(context: RunContext, claim: Claim, trace: Trace, failure: TwiceError, landing: Landing) -> None:
@@ -182,7 +200,7 @@ def _let_go(context: RunContext, claim: Claim) -> None:
 def _as_failure(error: BaseException, where: str) -> TwiceError:
     if isinstance(error, TwiceError):
         return error.at(where)
-    if isinstance(error, KeyboardInterrupt):
+    if interruption(error) is error:
         return RunError("interrupted", where=where, fix="Run it again: it will look first.")
     return RunError(
         f"{type(error).__name__}: {cause_line(error)}",

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from twice.core.failure.interruption import BrokenOff, behind, being_handled
+from twice.core.failure.failpoints import Crash
+from twice.core.failure.interruption import BrokenOff, behind, being_handled, interruption
 from twice.core.failure.root_cause import cause_line
 from twice.core.ledger.record import Facts, SliceRecord
 from twice.core.ports import Landed, Lost, Staged, Target
@@ -33,10 +34,12 @@ def commit(
     before = being_handled()
     try:
         end = target.commit(staged, expected, note)
-    except (Exception, KeyboardInterrupt) as error:
+    except BaseException as error:
+        if isinstance(error, Crash):
+            raise
         if behind(error, OutcomeUnknown, BrokenOff, before=before) is not None:
             raise
-        interrupt = behind(error, KeyboardInterrupt, before=before)
+        interrupt = interruption(error, before)
         landed = _asked(landing, target, staged.table, note, interrupt or error)
         if landed is None:
             landing.known = Known.NOT_LANDED
@@ -74,7 +77,7 @@ def _asked(landing: Landing, target: Target, table: TableName, note: CommitNote,
     try:
         return find_landed(target, table, note)
     except Exception as unread:
-        if isinstance(error, KeyboardInterrupt):
+        if interruption(error) is error:
             raise error from unread
         raise OutcomeUnknown(
             f"{type(error).__name__} while {landing.wording.doing}, and the table cannot be read: {cause_line(unread)}",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from twice.core.failure.interruption import exit_code_of
+from twice.core.failure.interruption import being_handled, interruption
 from twice.core.failure.root_cause import cause_line
 from twice.core.ledger.outbox import PreparedEffect, PublishedGeneration, prepare
 from twice.core.results.run import EffectEnd, RunResult
-from twice.errors import Interrupted, RunError, TwiceError
+from twice.errors import RunError, TwiceError
 from twice.runtime.effects.send import send_pending
-from twice.runtime.run.attempt import Attempt, StagedRun
+from twice.runtime.run.attempt import Attempt, StagedRun, raise_interrupt
 
 
 def effects_to_prepare(attempt: Attempt, ready: StagedRun) -> tuple[PreparedEffect, ...]:
@@ -38,21 +38,24 @@ def send_effects(attempt: Attempt, result: RunResult) -> RunResult:
         return result
     if attempt.request.silent:
         return replace(result, notes=(*result.notes, "this run was silent: its effects were not prepared"))
+    before = being_handled()
     try:
         send_pending(attempt.context, attempt.task.name)
         ends = _ends(attempt)
-    except Exception as error:  # noqa: BLE001 - the rows are published, whatever happens to their effects
+    except BaseException as error:
+        interrupt = interruption(error, before)
+        if interrupt is not None:
+            fix = "Its effects are sent by the next run, or: twice effects send."
+            said = "interrupted while its effects were sent"
+            raise_interrupt(
+                interrupt, RunError(said, where=attempt.where, now="The slice is published.", fix=fix), error
+            )
+        if not isinstance(error, Exception):
+            raise
+        # The rows are published, whatever happens to their effects.
         what = error.what if isinstance(error, TwiceError) else f"{type(error).__name__}: {cause_line(error)}"
         note = f"its effects could not be sent now ({what}); next: twice effects send"
         return replace(result, notes=(*result.notes, note))
-    except KeyboardInterrupt as interrupt:
-        fix = "Its effects are sent by the next run, or: twice effects send."
-        raise Interrupted(
-            RunError(
-                "interrupted while its effects were sent", where=attempt.where, now="The slice is published.", fix=fix
-            ),
-            exit_code_of(interrupt),
-        ) from interrupt
     return replace(result, effects=ends)
 
 

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
-from twice.core.failure.interruption import behind
+from twice.core.failure.interruption import interruption
 from twice.core.failure.root_cause import in_one_line
 from twice.core.ledger.record import RunRecord, Shown
 from twice.core.ports import Target
@@ -39,7 +39,7 @@ def assign_all(context: RunContext) -> None:
             try:
                 shown = _shown_by_table(context, tasks[name], session)
             except Exception as error:
-                if behind(error, KeyboardInterrupt) is not None:
+                if interruption(error) is not None:
                     raise
                 _log.warning(
                     "%s: %s cannot be asked now which of the ledger's old records are its own (%s); "

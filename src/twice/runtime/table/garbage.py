@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from twice.core.failure.interruption import behind
+from twice.core.failure.interruption import interruption
 from twice.core.failure.root_cause import in_one_line
 from twice.core.ledger.record import AttemptRecord
 from twice.core.ports import Target
@@ -93,7 +93,7 @@ def _collect(context: RunContext, task: Task, labels: set[str], session: Any, wr
 
 
 def why_unreadable(task: Task, error: Exception) -> str:
-    if behind(error, KeyboardInterrupt) is not None:
+    if interruption(error) is not None:
         raise error
     return f"{task.target}: {in_one_line(error)}"
 

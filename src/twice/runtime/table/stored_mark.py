@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from twice.core.failure.interruption import behind
+from twice.core.failure.interruption import interruption
 from twice.core.ports import GenerationHistory, Target
 from twice.core.project.project import Project
 from twice.core.since import CursorValue, Since, mark_text, type_of
@@ -45,7 +45,7 @@ def refuse_other_kind(context: RunContext, task: Task, plan: WritePlan) -> None:
         with context.session() as session:
             published = context.target_of(task.target, session).published(task.target, plan.token_names)
     except Exception as error:
-        if behind(error, KeyboardInterrupt) is not None:
+        if interruption(error) is not None:
             raise
         return
     held = [kind_of(version) for version in published.generations.values() if version]

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from twice.core.failure.failpoints import Crash
 from twice.core.ports import Landed, Lost, Target
 from twice.core.since import Since
 from twice.core.slice import WHOLE
@@ -90,7 +91,9 @@ def _commit(context: RunContext, task: Task, target: Target, other: Owner, why: 
         if isinstance(end, Landed):
             landing.record()
             landing.remove_unused()
-    except (Exception, KeyboardInterrupt) as error:
+    except BaseException as error:
+        if isinstance(error, Crash):
+            raise
         landing.settle()
         if isinstance(error, TwiceError):
             raise landing.final_error(error.at(task.name)) from error
