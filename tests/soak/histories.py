@@ -145,7 +145,7 @@ def main() -> int:
         stopped = soak(run, options.rounds, place)
     code = run.end(
         f"random histories on {options.target} against a model: two warehouses on one ledger, runs that end in four "
-        "ways, late and withdrawn rows, ties, restatements, foreign deletes, a moved initial, marks set back, "
+        "ways, late and withdrawn rows, ties, restatements, foreign deletes, a moved initial, marks that are reset, "
         "columns behind a failing audit",
     )
     if stopped is not None:

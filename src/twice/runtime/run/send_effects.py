@@ -45,11 +45,13 @@ def send_effects(attempt: Attempt, result: RunResult) -> RunResult:
     except BaseException as error:
         interrupt = interruption(error, before)
         if interrupt is not None:
-            fix = "Its effects are sent by the next run, or: twice effects send."
-            said = "interrupted while its effects were sent"
-            raise_interrupt(
-                interrupt, RunError(said, where=attempt.where, now="The slice is published.", fix=fix), error
+            failure = RunError(
+                "interrupted while its effects were sent",
+                where=attempt.where,
+                now="The slice is published.",
+                fix="Its effects are sent by the next run, or: twice effects send.",
             )
+            raise_interrupt(interrupt, failure, error)
         if not isinstance(error, Exception):
             raise
         # The rows are published, whatever happens to their effects.
