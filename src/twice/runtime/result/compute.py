@@ -13,7 +13,7 @@ from typing import Any
 
 from twice.core.closed import assert_never
 from twice.core.failure.user_code import USER_CODE_FAILS
-from twice.core.ledger.record import TABLE, InputRecord
+from twice.core.ledger.record import REWRITTEN, TABLE, InputRecord
 from twice.core.lineage import inputs_hash, what_changed
 from twice.core.ports import ALL_ROWS, ALLOWED, FUNCTION, Column, Frame, Leaf, Portion, Shape, Suspicion
 from twice.core.scope import Whole
@@ -167,7 +167,7 @@ def _leaves_before(context: RunContext, task: Task, plan: WritePlan) -> tuple[Le
         for attempt, label in attempts
         if attempt is not None
         for held in attempt.inputs
-        if held.label == label and held.kind != TABLE
+        if held.label == label and held.kind not in (TABLE, REWRITTEN)
     )
 
 

@@ -29,6 +29,7 @@ from twice.runtime.run.send_effects import send_effects
 from twice.runtime.run.shown_right import shown_right
 from twice.runtime.staleness.correction import winning_ties
 from twice.runtime.staleness.decide import Decision, SliceState, decide, difference, rerun_of
+from twice.runtime.staleness.kept import left_behind
 from twice.runtime.staleness.made_since import Baseline, made_since, published_after
 from twice.runtime.table.kept_mark import kept_mark, refuse_other_kind, written_over
 from twice.runtime.table.settle import TableState, look
@@ -245,9 +246,10 @@ def _stage(attempt: Attempt, found: TableState, computed: Computed, why: str, wi
     staged = attempt.target.stage(task.target, observed.frame, plan, attempt.id, into=into)
     measured = observed.read()
     _verify(attempt, staged, measured)
+    behind = left_behind(attempt.context.project, attempt.context.ledger, task)
     facts = Facts(
         slices=_slice_records(found, computed, measured),
-        inputs=computed.leaf_records() + computed.pin_records(attempt.plan.slices),
+        inputs=computed.leaf_records() + computed.pin_records(attempt.plan.slices) + behind,
         why=why,
         seconds=attempt.trace.seconds,
     )
