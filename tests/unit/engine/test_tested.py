@@ -63,7 +63,8 @@ def test_with_internal_false_doctor_says_one_sentence_of_another_spark_and_goes_
     found = {each.name: each for each in doctor.checks(tmp_path, internal=True)}
     assert (found["pyspark"].ok, found["spark"].detail) == (False, "not tried")
     assert found["pyspark"].fix == (
-        'Run: pip install "pyspark>=4.1.4,<4.2", or set internal = false in twice.toml to write by Delta\'s public calls.'
+        'Run: pip install "pyspark>=4.1.4,<4.2", or set internal = false in twice.toml '
+        "to write by Delta's public calls."
     )
     found = {each.name: each for each in doctor.checks(tmp_path, internal=False)}
     assert (found["pyspark"].ok, found["pyspark"].fix) == (True, "")
