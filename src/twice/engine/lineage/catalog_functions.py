@@ -53,6 +53,6 @@ def _of_sql(expression: JavaObject, jvm: Jvm) -> Leaf:
 
 @cache
 def _own(jvm: Jvm) -> frozenset[str]:
-    """The names of Spark's own functions. It has none for expressions that are no function of SQL: those cost a look."""
+    """The names of Spark's own functions. Expressions that are no function of SQL are not there, and cost a look."""
     registry = getattr(getattr(jvm, "org.apache.spark.sql.catalyst.analysis.FunctionRegistry$"), "MODULE$")
     return frozenset(name.strip("`").lower() for name in str(registry.functionSet().mkString(",")).split(","))
