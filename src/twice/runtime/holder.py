@@ -47,9 +47,9 @@ def scratch_name() -> str:
 
 
 def clear_scratch(folder: Path) -> int:
-    """Delete the scratch folders of processes that are surely gone; how many. Those of processes at work stay, and those
-    of other machines and containers until nothing was written there for a month. A second call finds none. Dying here
-    leaves the rest to the next call."""
+    """Delete the scratch folders of processes that are surely gone; how many. Those of processes at work stay, and
+    those of other machines and containers until nothing was written there for a month. A second call finds none.
+    Dying here leaves the rest to the next call."""
     if not folder.is_dir():
         return 0
     left = [each for each in folder.iterdir() if each.is_dir() and _is_left(each)]
