@@ -47,6 +47,35 @@ def test_a_sql_task_runs_its_file_with_the_slice_bound_as_values(stocked: Shop, 
     assert "shop.other" in shown.err
 
 
+def test_a_sql_task_whose_function_of_the_catalog_was_replaced_is_computed_again(stocked: Shop, spark: Any) -> None:
+    stocked.write(
+        "pipelines/taxed.sql",
+        "SELECT order_date, region, shop_tax.vat(amount) AS gross FROM shop.orders WHERE order_date >= :start "
+        "AND order_date < :end",
+    )
+    stocked.write(
+        "pipelines/sql.py",
+        """
+        from twice import Daily, read, replace, sql_task
+
+        taxed = sql_task("pipelines/taxed.sql", "shop.taxed", write=replace(),
+                         scope=Daily("order_date", start="2026-01-01"), inputs={"orders": read("shop.orders")})
+        """,
+    )
+    spark.sql("CREATE DATABASE IF NOT EXISTS shop_tax")
+    try:
+        spark.sql("CREATE OR REPLACE FUNCTION shop_tax.vat(x DOUBLE) RETURNS DOUBLE RETURN x * 1.5")
+        first = stocked.call("run", "taxed", "--date", "2026-06-09")
+        assert first.code == 0, first.err
+        assert "already published" in stocked.call("run", "taxed", "--date", "2026-06-09").out
+        spark.sql("CREATE OR REPLACE FUNCTION shop_tax.vat(x DOUBLE) RETURNS DOUBLE RETURN x * 2")
+        again = stocked.call("run", "taxed", "--date", "2026-06-09")
+        assert ("already published" in again.out, again.code) == (False, 0)
+        assert "already published" in stocked.call("run", "taxed", "--date", "2026-06-09").out
+    finally:
+        spark.sql("DROP DATABASE shop_tax CASCADE")
+
+
 def test_a_preview_shows_the_slice_and_publishes_nothing(stocked: Shop, spark: Any) -> None:
     with open_project(stocked.root) as opened:
         frame = opened.project.task("revenue_daily").preview("2026-06-09", project=stocked.root)  # type: ignore[attr-defined]

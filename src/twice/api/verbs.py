@@ -32,6 +32,7 @@ from twice.project import run as runs
 from twice.project.task_argument import declared_as, name_of
 from twice.runtime.backfill.worker import Stop
 from twice.runtime.run.explain import Explanation
+from twice.runtime.staleness.stale import Stale
 from twice.wiring import open_project as opening
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def run_all(
     return RunAllResult(
         tuple(_reworded(result, hints) for end in ends for result in end.results),
         {end.task: end.left_out for end in ends if end.left_out},
-        tuple(StaleSlice(end.task, each.slice.label, each.why) for end in ends for each in end.stale),
+        tuple(_stale(each, hints) for end in ends for each in end.stale),
     )
 
 
@@ -314,6 +315,11 @@ def _open(project: str | Path, profile: str | None) -> AbstractContextManager[op
 
 def _hints(project: str | Path, profile: str | None) -> Hints:
     return hints_for(Path(project), profile)
+
+
+def _stale(each: Stale, hints: Hints) -> StaleSlice:
+    way_out = None if each.way_out is None else hints.in_python(each.way_out)
+    return StaleSlice(each.task, each.slice.label, each.why, way_out)
 
 
 def _reworded(run: RunResult, hints: Hints) -> RunResult:

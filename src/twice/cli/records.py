@@ -11,7 +11,7 @@ import typer
 
 from twice.cli.hints import runnable
 from twice.cli.options import HERE, Date, Format, Output, TaskName, Where, boundary, print_json
-from twice.core.ledger.record import TABLE
+from twice.core.ledger.record import REWRITTEN, TABLE
 from twice.core.results.calendar import Cell, Page
 from twice.core.results.summary import counted
 from twice.core.slice import WHOLE
@@ -107,6 +107,7 @@ def _status_data(found: Status) -> dict[str, Any]:
             {
                 **_run_data(run),
                 "stale": found.stale.get((run.task, run.label)),
+                "way_out": found.kept.get((run.task, run.label)),
                 "silent": (run.task, run.label) in found.silent,
             }
             for run in found.runs
@@ -155,7 +156,8 @@ def _print_runs(found: Status) -> None:
     if len(found.runs) < found.total:
         print(f"({found.total - len(found.runs):,} more; --limit shows them)")
     for name in dict.fromkeys(task for task, _ in found.stale):
-        print(stale_line(name, {label: why for (task, label), why in found.stale.items() if task == name}))
+        whys = {label: why for (task, label), why in found.stale.items() if task == name}
+        print(stale_line(name, whys, {label: found.kept[name, label] for label in whys if (name, label) in found.kept}))
     if found.silent:
         print(
             runnable(
@@ -171,14 +173,16 @@ def _remarks(found: Status, where: tuple[str, str]) -> str:
     return (", stopped reporting" if where in found.silent else "") + (", stale" if where in found.stale else "")
 
 
-def stale_line(task: str, whys: Mapping[str, str]) -> str:
+def stale_line(task: str, whys: Mapping[str, str], kept: Mapping[str, str] | None = None) -> str:
     first, *others = whys
     which = f"{task}[{first}]" if not others else f"{counted(len(whys), 'slice')} of {task}, the first {first},"
-    return f"stale: {which} because {whys[first]}; next: {make_right(task, tuple(whys))}"
+    return f"stale: {which} because {whys[first]}; next: {make_right(task, tuple(whys), (kept or {}).get(first))}"
 
 
-def make_right(task: str, labels: Sequence[str]) -> str:
-    """The command that computes these stale slices again, and what reads them."""
+def make_right(task: str, labels: Sequence[str], way_out: str | None = None) -> str:
+    """The command that computes these stale slices again, and what reads them; or what a person can do instead."""
+    if way_out is not None:
+        return runnable(way_out)
     if labels[0] == WHOLE.label:
         return runnable(f"twice run {task}")
     days = f"--from {labels[0]} --to {labels[-1]}"
@@ -194,7 +198,7 @@ def _print_attempt(attempt: AttemptRecord) -> None:
         if slice_.rows is not None:
             generation = "" if slice_.aim is None else f" for {version_text(slice_.aim)}"
             print(f"  {slice_.label}: {counted(slice_.rows, 'row')}, fingerprint {slice_.fingerprint}{generation}")
-    for leaf in dict.fromkeys((i.kind, i.name, i.version) for i in attempt.inputs if i.kind != TABLE):
+    for leaf in dict.fromkeys((i.kind, i.name, i.version) for i in attempt.inputs if i.kind not in (TABLE, REWRITTEN)):
         print(f"  read {leaf[0]} {leaf[1]}" + ("" if leaf[2] is None else f" at version {leaf[2]}"))
     if attempt.version is not None:
         print(f"  table version {attempt.version}")

@@ -214,7 +214,7 @@ def _left_stale(end: TaskEnd) -> str:
     """The slices that are stale for reasons of their own, with what makes them right."""
     labels = [each.slice.label for each in end.stale]
     count = f"[{labels[0]}] is stale" if len(labels) == 1 else f": {counted(len(labels), 'slice')} are stale, the first"
-    return f"  {end.task}{count}: {end.stale[0].why}; next: {make_right(end.task, labels)}"
+    return f"  {end.task}{count}: {end.stale[0].why}; next: {make_right(end.task, labels, end.stale[0].way_out)}"
 
 
 def _end_data(end: TaskEnd) -> dict[str, Any]:
@@ -224,7 +224,7 @@ def _end_data(end: TaskEnd) -> dict[str, Any]:
         "error": end.error.details() if end.error else None,
         "waits_for": end.waits_for,
         "left_out": end.left_out,
-        "stale": [{"label": each.slice.label, "why": each.why} for each in end.stale],
+        "stale": [{"label": each.slice.label, "why": each.why, "way_out": each.way_out} for each in end.stale],
     }
 
 

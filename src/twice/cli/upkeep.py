@@ -1,4 +1,4 @@
-"""recover, gc, mark and takeover: looking after what crashes leave, and what a person decides of a table's tokens."""
+"""recover, gc, mark, takeover and accept: looking after what crashes leave, and what a person decides of a table."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from twice.cli.hints import runnable
-from twice.cli.options import HERE, Format, Output, TaskName, Where, Yes, ask, boundary, print_json
+from twice.cli.options import HERE, Date, Format, Output, TaskName, Where, Yes, ask, boundary, print_json
 from twice.core.results.summary import counted
 
 To = Annotated[str | None, typer.Option("--to", help="The new mark; left out, the task's initial.", metavar="MARK")]
@@ -154,8 +154,8 @@ def takeover(
             listed = ", ".join(f"{counted(count, 'slice')} of {owner}" for owner, count in others.items())
             ask(
                 f"{task}: its table holds {listed}. Their rows stay, and count as never published by {task}: what it "
-                "publishes is added to them unless its strategy replaces or merges them. Let the old task's runs end "
-                "first: one that has begun may still publish. Take the table over?",
+                "publishes is added to them unless its strategy replaces or merges them. A run of the old task that has "
+                "begun publishes nothing any more; stop its schedule. Take the table over?",
                 "a table is not taken over",
                 "The table's owner is unchanged.",
             )
@@ -168,6 +168,32 @@ def takeover(
         for owner, count in taken.items():
             print(f"{task}: took its table over from {owner} ({counted(count, 'slice')})")
         print(runnable(f"next: twice status {task}, then run or backfill what it should publish"))
+    return 0
+
+
+@boundary
+def accept(
+    task: TaskName,
+    reason: Reason,
+    date: Date = None,
+    output: Output = Format.text,
+    where: Where = HERE,
+) -> int:
+    """Accept what a task keeps although its inputs were published again.
+
+    Who did it and why is kept. No row is touched; it is named again when its inputs change again.
+    """
+    from twice.project import upkeep
+
+    with where.open() as opened:
+        found = upkeep.accept(opened, task, date, getpass.getuser(), reason)
+    if output is Format.json:
+        print_json({"accepted": [{"label": each.slice.label, "why": each.why} for each in found]})
+        return 0
+    for each in found:
+        print(f"{task}[{each.slice.label}]: accepted as it is, although {each.why}")
+    if not found:
+        print(f"{task}: there is nothing to accept")
     return 0
 
 

@@ -19,13 +19,13 @@ from typing import Any
 from twice.errors import Hint
 
 _OF_A_PROJECT = (
-    "run|restate|retry|worker|plan|prove|graph|status|history|recover|gc|takeover"
+    "run|restate|retry|worker|plan|prove|graph|status|history|recover|gc|takeover|accept"
     r"|(?:mark|ledger|config|effects) [a-z]+"
     r"|backfill \w[\w.-]*\b"  # a task, or one of its other words: options cannot stand before it
 )
 _COMMAND = re.compile(rf"\btwice (?:{_OF_A_PROJECT})(?![-\w])(?! --pro)")
 _CALL = re.compile(r"(\btwice\.(?:run|restate|retry|plan|prove|status|history|recover|backfill)\()([^()]*)\)")
-_FIELDS = frozenset({"fix", "notes", "unclear"})
+_FIELDS = frozenset({"fix", "notes", "unclear", "way_out"})
 """The fields of JSON that hold hints. Others hold data, which is given as it is."""
 
 _ARGUMENTS = {"from": "first", "to": "last", "table": "tables", "scenario": "scenarios"}

@@ -131,7 +131,7 @@ class Ledger(
             self._until_none(prune.prune_attempts, before),
             self._until_none(prune.prune_effects, before),
             self._until_none(prune.prune_texts, before),
-            self._until_none(prune.prune_backfills, before),
+            self._until_none(prune.prune_backfills, before) + self._until_none(prune.prune_plans, before),
             self._until_none(prune.prune_proofs, before),
         )
 

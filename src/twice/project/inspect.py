@@ -18,7 +18,8 @@ from twice.core.time_scope import TimeScope
 from twice.errors import DeclarationError, UsageError
 from twice.project import effects as outbox
 from twice.project import ledger
-from twice.runtime.staleness.stale import Stale, stale_slices
+from twice.runtime.staleness.kept import not_right
+from twice.runtime.staleness.stale import Stale
 from twice.runtime.table.settle import attempts_not_reporting
 from twice.runtime.table.stored_mark import stored_mark
 from twice.wiring.open_project import OpenProject
@@ -31,17 +32,19 @@ def status(opened: OpenProject, task: str | None, limit: int | None) -> Status:
     name = opened.project.task(task).name if task else None
     found = opened.ledger.overview(name, limit or _ALL)
     not_reporting = attempts_not_reporting(opened.ledger, name)
+    old = stale(opened, name) if found.runs else ()
     return Status(
         found.runs,
         found.total,
         found.failed,
         found.last_failed,
-        stale={(each.task, each.slice.label): each.why for each in stale(opened, name)} if found.runs else {},
+        stale={(each.task, each.slice.label): each.why for each in old},
         marks=marks(opened, found.runs),
         effects=outbox.counts(opened, name),
         proofs=tuple(each for proved, each in proofs(opened).items() if name is None or proved == name),
         tables_to_ask=ledger.tables_to_ask(opened),
         silent=frozenset((run.task, run.label) for run in found.runs if run.last_attempt in not_reporting),
+        kept={(each.task, each.slice.label): each.way_out for each in old if each.way_out is not None},
     )
 
 
@@ -56,7 +59,7 @@ def stale(opened: OpenProject, task: str | None) -> tuple[Stale, ...]:
     """What the ledger knows to be stale, and why."""
     chosen = opened.project.in_order() if task is None else (opened.project.task(task),)
     return tuple(
-        each for one in chosen for each in stale_slices(opened.project, opened.ledger, one, opened.code_hash(one))
+        each for one in chosen for each in not_right(opened.project, opened.ledger, one, opened.code_hash(one))
     )
 
 

@@ -7,11 +7,15 @@ from dataclasses import replace
 
 from twice.core.ledger.record import AttemptRecord
 from twice.core.results.recover import RecoverResult
+from twice.core.scope import slice_named
 from twice.runtime.holder import clear_scratch
+from twice.runtime.staleness.stale import Stale
 from twice.runtime.table.garbage import RemovedFiles, collect_garbage
 from twice.runtime.upkeep import mark as marks
 from twice.runtime.upkeep import recover as recovery
 from twice.runtime.upkeep import takeover
+from twice.runtime.upkeep.accept import Acceptance
+from twice.runtime.upkeep.accept import accept as accept_kept
 from twice.runtime.upkeep.mark import Mark
 from twice.wiring.open_project import OpenProject
 
@@ -54,3 +58,10 @@ def other_owners(opened: OpenProject, task: str) -> Mapping[str, int]:
 def take_over(opened: OpenProject, task: str, by: str, reason: str) -> Mapping[str, int]:
     """Give the table to this task; from whom, and how many slices."""
     return takeover.take_over(opened.context, opened.project.task(task), takeover.Takeover(by, reason))
+
+
+def accept(opened: OpenProject, task: str, date: str | None, by: str, reason: str) -> tuple[Stale, ...]:
+    """What was accepted as it is, of what a task keeps although its inputs were published again."""
+    declared = opened.project.task(task)
+    wanted = slice_named(declared.scope, date) if date is not None else None
+    return accept_kept(opened.context, declared, wanted, Acceptance(by, reason))

@@ -7,11 +7,16 @@ import hashlib
 import os
 import shutil
 import socket
+import time
+from datetime import timedelta
 from functools import cache
 from pathlib import Path
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 _PROCESSES = Path("/proc/self/ns/pid")
+LEFT_AFTER = timedelta(days=30)
+"""What another machine or container has not touched for so long is not in use."""
+
 _AS_FOLDER = str.maketrans({"/": "+", ":": "~", ",": "-"})  # Spark takes a comma for the end of a folder's name
 _FROM_FOLDER = str.maketrans({"+": "/", "~": ":"})
 
@@ -35,19 +40,59 @@ def is_gone(holder: str) -> bool:
 
 
 def scratch_name() -> str:
-    """The name of this process's own folder for Spark's scratch files."""
-    return this_process().translate(_AS_FOLDER)
+    """The name of this process's own folder for Spark's scratch files: its holder, and since when the machine runs."""
+    host, _, process = this_process().partition(":")
+    boot = _boot()
+    return f"{host}.{boot}:{process}".translate(_AS_FOLDER) if boot else this_process().translate(_AS_FOLDER)
 
 
 def clear_scratch(folder: Path) -> int:
-    """Delete the scratch folders of processes that are surely gone; how many. Those of other machines and of processes
-    at work stay. A second call finds none. Dying here leaves the rest to the next call."""
+    """Delete the scratch folders of processes that are surely gone; how many. Those of processes at work stay, and
+    those of other machines and containers until nothing was written there for a month. A second call finds none.
+    Dying here leaves the rest to the next call."""
     if not folder.is_dir():
         return 0
-    left = [each for each in folder.iterdir() if each.is_dir() and is_gone(each.name.translate(_FROM_FOLDER))]
+    left = [each for each in folder.iterdir() if each.is_dir() and _is_left(each)]
     for each in left:
         shutil.rmtree(each, ignore_errors=True)  # another gc may be at it
     return len(left)
+
+
+def _is_left(folder: Path) -> bool:
+    """A process of this machine before it was started again is gone, too; a lease has a stricter rule, since the name
+    of a host may be given to another one. Of others only their files tell."""
+    host, _, process = folder.name.translate(_FROM_FOLDER).partition(":")
+    machine, _, boot = host.rpartition("/")[2].partition(".")
+    holder = f"{host.rpartition('/')[0]}/{machine}:{process}"
+    if "/" not in host or not process:
+        return False  # none of ours
+    if f"{host.rpartition('/')[0]}/{machine}" == _host():
+        return is_gone(holder)
+    return _before_this_start(host.rpartition("/")[0], boot) or _untouched(folder)
+
+
+def _before_this_start(host: str, boot: str) -> bool:
+    if not boot or _boot() is None:
+        return False
+    return host == socket.gethostname() and boot != _boot()
+
+
+def _untouched(folder: Path) -> bool:
+    """Spark writes deep in it."""
+    try:
+        newest = max(each.lstat().st_mtime for each in (folder, *folder.rglob("*")))
+    except OSError:  # somebody is at it
+        return False
+    return time.time() - newest > LEFT_AFTER.total_seconds()
+
+
+@cache
+def _boot() -> str | None:
+    """Since when this machine runs. None without Linux."""
+    try:
+        return hashlib.sha256(_BOOT.read_text().strip().encode()).hexdigest()[:8]
+    except OSError:
+        return None
 
 
 def _host() -> str:

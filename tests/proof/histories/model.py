@@ -41,7 +41,7 @@ class Model:
     """How often the source's rows of a day have changed."""
     published: dict[tuple[str, date], int] = field(default_factory=dict)
     """After how many changes of its source."""
-    gave_way: set[tuple[str, date]] = field(default_factory=set)
+    displaced: set[tuple[str, date]] = field(default_factory=set)
     furthest: dict[str, datetime] = field(default_factory=dict)
     marks: dict[str, datetime] = field(default_factory=dict)
     frozen: dict[tuple[str, datetime | None], datetime] = field(default_factory=dict)
@@ -93,7 +93,7 @@ class Model:
         day = DAYS[step.day]
         rows = [row for row in self.source if row[1] == day]
         before = self.published.get((step.task, day))
-        same = step.task == "raw" or (before == self.changes[day] and (step.task, day) not in self.gave_way)
+        same = step.task == "raw" or (before == self.changes[day] and (step.task, day) not in self.displaced)
         if before is not None and same and not step.restate:
             return
         self.published[step.task, day] = self.changes[day]
@@ -118,12 +118,12 @@ class Model:
         for old in held.values():
             if old[1] == day and old[0] not in batch:
                 del table[old]
-        self.gave_way.discard((MIRRORED, day))
+        self.displaced.discard((MIRRORED, day))
         for id_, row in batch.items():
             old = held.get(id_, row)
             elsewhere = old[1] != day
             if row[2] < old[2]:
-                self.gave_way |= {(MIRRORED, day)} if elsewhere else set()
+                self.displaced |= {(MIRRORED, day)} if elsewhere else set()
                 continue
             if row[2] > old[2] or elsewhere or corrects or self._newer(row, old) == row:
                 del table[old]

@@ -184,7 +184,9 @@ class _NothingOld:
 class ModelLedger:
     """`core.ports.RunLedger`, as far as a run asks it."""
 
-    frozen_aim = furthest_aim = why_published = last_version = published_versions = publishers = displaced = _unasked
+    frozen_aim = furthest_aim = why_published = last_version = published_versions = publishers = publishes = (
+        displaced
+    ) = _unasked
     runs = inputs = pins = postpone = quarantine = lift = record_takeover = prune = close = _unasked
 
     def __init__(self, line: _Line, me: str) -> None:

@@ -286,3 +286,47 @@ def test_the_plan_is_one_leaf_and_asking_runs_no_job(session: Any, table: str) -
     (leaf,) = leaves_read(session, table, viewed)
     assert leaf.kind == PLAN
     assert len(tracker.getJobIdsForGroup(None)) == jobs
+
+
+def of_catalog(query: str) -> Job:
+    def job(orders: Any, session: Any) -> Any:
+        orders.createOrReplaceTempView("today")
+        return session.sql(query)
+
+    return job
+
+
+def test_what_a_function_of_the_catalog_computes_counts_although_the_plan_only_names_it(
+    session: Any, table: str
+) -> None:
+    session.sql("CREATE DATABASE IF NOT EXISTS counted")
+    job = of_catalog("SELECT order_date, counted.gross(amount) AS gross FROM today")
+    found = []
+    try:
+        for rate in ("1.19", "1.20", "1.20"):
+            session.sql(f"CREATE OR REPLACE FUNCTION counted.vat(x DOUBLE) RETURNS DOUBLE RETURN x * {rate}")
+            session.sql("CREATE OR REPLACE FUNCTION counted.gross(x DOUBLE) RETURNS DOUBLE RETURN counted.vat(x) + 1")
+            found.append(inputs_hash(leaves_read(session, table, job)))
+    finally:
+        session.sql("DROP DATABASE counted CASCADE")
+    assert found[0] != found[1] == found[2]
+    assert None not in found
+
+
+def test_a_function_of_the_catalog_that_reads_a_table_by_itself_is_never_the_same(session: Any, table: str) -> None:
+    body = f"x + (SELECT max(amount) FROM delta.`{table}`)"
+    session.sql(f"CREATE TEMPORARY FUNCTION most(x DOUBLE) RETURNS DOUBLE RETURN {body}")
+    try:
+        found = leaves_read(session, table, of_catalog("SELECT order_date, most(amount) AS m FROM today"))
+    finally:
+        session.sql("DROP TEMPORARY FUNCTION most")
+    assert [leaf.identity for leaf in found if leaf.kind == FUNCTION] == [None]
+
+
+def test_a_view_of_the_session_counts_by_what_it_is(session: Any, table: str) -> None:
+    found = []
+    for least in (1, 2, 2):
+        session.sql(f"CREATE OR REPLACE TEMPORARY VIEW large AS SELECT * FROM delta.`{table}` WHERE amount > {least}")
+        found.append(inputs_hash(leaves_read(session, table, of_catalog("SELECT * FROM large"))))
+    session.sql("DROP VIEW large")
+    assert found[0] != found[1] == found[2]

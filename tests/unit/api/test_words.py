@@ -118,7 +118,8 @@ def test_a_plan_of_a_dry_run_notes_the_argument(root: Path, monkeypatch: pytest.
 
 
 SHELL_ALONE = re.compile(
-    r"twice (mark reset|takeover|run --all|backfill show|lint|ledger|effects|gc)\b|pip install|--conf|--twice-|-- --"
+    r"twice (mark reset|takeover|accept|run --all|backfill show|lint|ledger|effects|gc)\b"
+    r"|pip install|--conf|--twice-|-- --"
 )
 """Texts of commands that Python has no verb for, and of other programs."""
 
@@ -128,7 +129,7 @@ ELSEWHERE = {
     "config": "documentation of twice.toml",
     "pytest_plugin.py": "options of pytest",
     "runtime/effects": "of `twice effects`, which has no verb in Python",
-    "runtime/upkeep": "of `twice ledger`, `mark` and `takeover`, which have no verb in Python",
+    "runtime/upkeep": "of `twice ledger`, `mark`, `takeover` and `accept`, which have no verb in Python",
     "proof/jobs/script.py": "of `twice prove --script`, which has no verb in Python",
     "core/hints.py": "where both wordings are made",
     "errors.py": "where both wordings stand side by side",

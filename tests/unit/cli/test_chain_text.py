@@ -16,6 +16,7 @@ from twice.cli.records import stale_line
 from twice.cli.runs import print_ends
 from twice.core.results.run import Outcome, RunResult, SliceResult
 from twice.core.scope import Daily
+from twice.core.since import SINCE
 from twice.core.slice import WHOLE
 from twice.core.table.mark import version_of
 from twice.errors import Interrupted, RunError
@@ -142,3 +143,10 @@ _UNCOUNTED = re.compile(
 def test_no_command_counts_by_itself(path: Path) -> None:
     """`counted` knows that one is no plural."""
     assert _UNCOUNTED.findall(path.read_text()) == []
+
+
+def test_what_no_run_computes_again_is_named_with_what_a_person_can_do(capsys: pytest.CaptureFixture[str]) -> None:
+    out = "twice mark reset feed --to MARK --reason REASON (it reads them again), or twice accept feed --reason REASON"
+    printed((TaskEnd("feed", stale=(Stale("feed", SINCE, WHY, out),)),))
+    assert capsys.readouterr().out.splitlines()[-1] == f"  feed[since] is stale: {WHY}; next: {out}"
+    assert stale_line("feed", {"since": WHY}, {"since": out}) == f"stale: feed[since] because {WHY}; next: {out}"

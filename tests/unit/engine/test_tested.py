@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from twice.engine.session import jars, session
+from twice.engine.session import doctor, jars, session
 from twice.engine.session.session import TESTED_DELTA, TESTED_SPARK, is_tested
 from twice.errors import EnvironmentProblem
 from twice.wiring.open_project import open_project
@@ -49,3 +49,32 @@ def test_another_delta_is_one_sentence_at_the_start_and_none_with_internal_false
     toml.write_text('project = "p"\ninternal = false\n')
     with open_project(tmp_path) as opened:
         assert isinstance(opened.spark, Session)
+
+
+def test_with_internal_false_doctor_says_one_sentence_of_another_spark_and_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import pyspark
+
+    monkeypatch.setattr(pyspark, "__version__", "4.2.0")
+    for name in ("_java", "_jars", "_archive"):
+        monkeypatch.setattr(doctor, name, lambda *_, name=name: doctor.Check(name[1:], True, "there"))
+    monkeypatch.setattr(doctor, "_session_checks", lambda *_: iter([doctor.Check("spark", True, "Spark 4.2.0")]))
+    found = {each.name: each for each in doctor.checks(tmp_path, internal=True)}
+    assert (found["pyspark"].ok, found["spark"].detail) == (False, "not tried")
+    assert found["pyspark"].fix == (
+        'Run: pip install "pyspark>=4.1.4,<4.2", or set internal = false in twice.toml '
+        "to write by Delta's public calls."
+    )
+    found = {each.name: each for each in doctor.checks(tmp_path, internal=False)}
+    assert (found["pyspark"].ok, found["pyspark"].fix) == (True, "")
+    assert found["pyspark"].detail == "4.2.0, tested is 4.1: internal = false is set"
+    assert found["spark"].detail == "Spark 4.2.0"
+
+
+def test_spark_3_is_too_old_whatever_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    import pyspark
+
+    monkeypatch.setattr(pyspark, "__version__", "3.5.1")
+    found = doctor._pyspark(internal=False)
+    assert (found.ok, found.fix) == (False, 'Run: pip install "pyspark>=4.1.4,<4.2".')

@@ -670,6 +670,22 @@ def test_and_is_pruned_when_it_is_old(killed_at_the_end: tuple[Bench, str]) -> N
     assert bench.ledger.backfills.records() == ()
 
 
+def test_of_a_restatement_that_is_done_and_old_only_the_name_stays(filled: Bench) -> None:
+    bench = filled
+    request = BackfillRequest("revenue", "2026-01-01", "2026-01-03", only=ALL, restate=True)
+    start(bench.context, request, "january")
+    work(bench.context, "january", lambda _: None, Stop.never())
+    before = bench.ledger.runs("revenue")
+    bench.clock.ahead = timedelta(days=100)
+    assert prune(bench.context, None, timedelta(days=90)).ledger.backfills == 1
+    assert bench.ledger.backfills.batches("january") == ()
+    record, plan = start(bench.context, request, "january")
+    assert (record.state, plan) == (BackfillState.FINISHED, None)
+    work(bench.context, "january", lambda _: None, Stop.never())
+    assert [run.generation for run in bench.ledger.runs("revenue")] == [run.generation for run in before]
+    assert prune(bench.context, None, timedelta(days=90)).ledger.backfills == 0
+
+
 def test_one_that_is_paused_with_nothing_left_stays_paused(killed_at_the_end: tuple[Bench, str]) -> None:
     bench, name = killed_at_the_end
     pause(bench.ledger, name)

@@ -107,6 +107,11 @@ TABLE = "table"
 records of earlier versions. The others are leaves of the plan."""
 
 
+REWRITTEN = "rewritten"
+"""The kind of an input record that is no leaf: of the table `name` the slice `identity` of the task above was changed
+after an incremental task had read it, and nobody has acted on it since."""
+
+
 @dataclass(frozen=True)
 class InputRecord:
     """One leaf that one slice's result was computed from, or one table it was pinned to."""
@@ -139,6 +144,19 @@ class KnownVersions:
     def may_include(self, version: int) -> bool:
         """Whether one of the slices was published at this version, for all that is known."""
         return version in self.versions or self.complete_from is None or version < self.complete_from
+
+
+@dataclass(frozen=True)
+class PublishRecord:
+    """One publish of a slice: by the attempt with this fence, from the generation `expected` to `generation`."""
+
+    label: str
+    fence: int
+    version: int | None
+    expected: int | None
+    generation: int
+    fingerprint: str | None
+    changes: Changes | None
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from twice.core.ledger.record import (
     KnownVersions,
     Pinned,
     Pruned,
+    PublishRecord,
     RunRecord,
     Shown,
 )
@@ -114,6 +115,9 @@ class GenerationHistory(Protocol):
 
     def publishers(self, task: str) -> Mapping[str, int]:
         """The fence of the attempt that published each slice of a task, by label."""
+
+    def publishes(self, task: str) -> tuple[PublishRecord, ...]:
+        """Every publish of a task that is on record, oldest first. One that moved a mark alone changed no row."""
 
     def displaced(self, task: str) -> frozenset[str]:
         """The labels of published slices that do not name their inputs, and of whose publish it is not on record that

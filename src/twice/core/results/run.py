@@ -132,11 +132,13 @@ class RetryResult(SummarizedSequence[RunResult]):
 
 @dataclass(frozen=True)
 class StaleSlice:
-    """A published slice that is not up to date any more, and why."""
+    """A published slice that is not up to date any more, and why. `way_out`: what a person can do where no run
+    computes it again by itself."""
 
     task: str
     label: str
     why: str
+    way_out: str | None = None
 
 
 @dataclass(frozen=True, repr=False, eq=False)

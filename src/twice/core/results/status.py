@@ -21,6 +21,7 @@ class Status(Summarized):
     of them by state. `proofs` are the last of each task, and whether each is of the code as it is now.
     `tables_to_ask`: tasks with old records that are not shown until their tables were asked. `silent`: the slices whose
     last attempt has not ended and is not running either: its process is gone, or has not reported for too long.
+    `kept`: of the stale ones those that no run computes again by itself, and what a person can do.
     """
 
     runs: tuple[RunRecord, ...]
@@ -33,6 +34,7 @@ class Status(Summarized):
     proofs: tuple[tuple[ProofRecord, bool], ...] = ()
     tables_to_ask: tuple[str, ...] = ()
     silent: frozenset[tuple[str, str]] = frozenset()
+    kept: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
     @property
     def waiting(self) -> Mapping[EffectState, int]:

@@ -3,8 +3,8 @@
 In its own module a task depends on what its function names there, directly or not (a parameter or a local of the same
 name is not the module's), and on every statement that may do something beyond binding its names when the module is
 loaded. So a second task in the same file does not make the first one stale. A module it imports counts as a whole, less
-the tasks declared there that it does not name. Installed packages do not count: their versions are recorded with the
-run.
+the tasks declared there that it does not name. Installed packages do not count here: what they build is in the plan,
+and of those that a function in the plan names, the version counts (decision 16).
 """
 
 from __future__ import annotations

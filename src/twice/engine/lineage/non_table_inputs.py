@@ -25,6 +25,7 @@ from twice.core.ports import FUNCTION, PLAN, Leaf
 from twice.engine.catalyst import JavaObject, Jvm, class_name, items, parse
 from twice.engine.code.modules import home_of
 from twice.engine.code.values import identify_function
+from twice.engine.lineage.catalog_functions import catalog_functions
 from twice.engine.lineage.leaves import literal_of
 from twice.engine.lineage.scans import digest, source_of, unversioned
 
@@ -61,6 +62,7 @@ def outside(frame: Any, cuts: Sequence[Any], function: Callable[..., Any]) -> tu
         known = [_written(each, jvm) for each in cuts]
     except Py4JJavaError:
         return (unversioned(PLAN, "with an expression that cannot be written down"), *functions)
+    functions = (*functions, *catalog_functions(zip(nodes, (line.sql for line in lines), strict=True), jvm))
     return (Leaf(PLAN, "expressions and constants", _identity(lines, known, functions)), *functions)
 
 

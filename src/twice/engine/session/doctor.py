@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 OLDEST_PYTHON = (3, 10)
+OLDEST_SPARK = 4
 FREE_GB = 2
 _ZONES = ("America/New_York", "Europe/Berlin", "Asia/Kolkata", "Pacific/Auckland", "America/Sao_Paulo", "Africa/Cairo")
 _YEARS = range(2015, 2031)
@@ -52,7 +53,7 @@ def checks(
     first = (
         _python(),
         _guarded("java", _java),
-        _guarded("pyspark", _pyspark),
+        _guarded("pyspark", lambda: _pyspark(internal)),
         _guarded("jars", lambda: _jars(cache)),
         _disk(cache),
     )
@@ -72,13 +73,24 @@ def _java() -> Check:
     return Check("java", True, f"Java {java.version} ({java.program})")
 
 
-def _pyspark() -> Check:
+def _pyspark(internal: bool) -> Check:
+    """Another version of Spark 4 is no reason to stop where rows are written by Delta's public calls."""
     try:
         import pyspark
     except ImportError:
         return Check("pyspark", False, "not installed", 'Run: pip install "twice[spark]".')
-    ok = pyspark.__version__.startswith("4.1.")
-    return Check("pyspark", ok, pyspark.__version__, "" if ok else 'Run: pip install "pyspark>=4.1.4,<4.2".')
+    from twice.engine.session.session import TESTED_SPARK
+
+    found, install = pyspark.__version__, 'Run: pip install "pyspark>=4.1.4,<4.2"'
+    if found.startswith(f"{TESTED_SPARK}."):
+        return Check("pyspark", True, found)
+    if int(found.split(".")[0]) < OLDEST_SPARK:
+        return Check("pyspark", False, found, f"{install}.")
+    detail = f"{found}, tested is {TESTED_SPARK}"
+    if not internal:
+        return Check("pyspark", True, f"{detail}: internal = false is set")
+    public = "set internal = false in twice.toml to write by Delta's public calls"
+    return Check("pyspark", False, detail, f"{install}, or {public}.")
 
 
 def _jars(cache: Path) -> Check:

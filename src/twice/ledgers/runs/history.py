@@ -14,7 +14,15 @@ from typing import Any, NamedTuple
 from sqlalchemy import BindParameter, Connection, Integer, Select, and_, bindparam, func, select, union
 
 from twice.core.audit import AuditResult
-from twice.core.ledger.record import AttemptRecord, AttemptState, InputRecord, KnownVersions, SliceRecord
+from twice.core.ledger.record import (
+    AttemptRecord,
+    AttemptState,
+    InputRecord,
+    KnownVersions,
+    PublishRecord,
+    SliceRecord,
+    aim_of,
+)
 from twice.core.ledger.record_owner import TaskTable
 from twice.core.table.token import Intention
 from twice.core.write import Changes
@@ -211,6 +219,19 @@ def _attempt_record(row: Any, task: str, parts: _Parts) -> AttemptRecord:
     )
 
 
+def _publish_record(row: Any) -> PublishRecord:
+    changes = None if row.changes is None else Changes(**json.loads(row.changes))
+    return PublishRecord(
+        row.label,
+        row.fence,
+        row.version,
+        row.expected,
+        aim_of(row.expected or 0, row.aim),
+        row.fingerprint,
+        Changes() if row.kind == "reset" else changes,
+    )
+
+
 def input_record(row: Any) -> InputRecord:
     return InputRecord(row.label, row.kind, row.name, row.identity, row.version)
 
@@ -227,6 +248,12 @@ _PUBLISHERS = (
     select(runs.c.label, attempts.c.fence).join(attempts, attempts.c.id == runs.c.attempt).where(runs.c.task == OF_TASK)
 )
 
+_PUBLISHES = (
+    select(slices, attempts.c.version, attempts.c.kind, attempts.c.changes)
+    .join(attempts, attempts.c.fence == slices.c.fence)
+    .where(slices.c.task == OF_TASK, attempts.c.state == AttemptState.PUBLISHED.value)
+    .order_by(slices.c.fence)
+)
 _WITHOUT_INPUTS = (
     select(runs.c.label, attempts.c.changes)
     .outerjoin(attempts, attempts.c.id == runs.c.attempt)
@@ -268,6 +295,11 @@ class SqlGenerationHistory(Records):
     def publishers(self, task: str) -> dict[str, int]:
         with self._reading() as connection:
             return {row.label: row.fence for row in connection.execute(_PUBLISHERS, {OF_TASK.key: self._own.key(task)})}
+
+    @retrying_outages
+    def publishes(self, task: str) -> tuple[PublishRecord, ...]:
+        with self._reading() as connection:
+            return tuple(map(_publish_record, connection.execute(_PUBLISHES, {OF_TASK.key: self._own.key(task)})))
 
     @retrying_outages
     def displaced(self, task: str) -> frozenset[str]:

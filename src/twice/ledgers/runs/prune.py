@@ -4,8 +4,8 @@ Of attempts stay: the one that published a slice as it is now (with its inputs: 
 of each slice, the newest that found a slice unchanged by the versions of its tables, the first that froze the end of
 what the next run publishes, the one that moved a mark furthest, those that are open or may have left staged files, and
 every decision of a person (a mark that was reset, a table that was taken over). Of effects stays for ever that they
-were sent; their text, the receiver's reply and the steps of their lives go. A backfill that restates stays: begun again
-by its name, it must find itself done.
+were sent; their text, the receiver's reply and the steps of their lives go. Of a backfill that restates stays the
+name: begun again by it, it must find itself done.
 
 Every function is one transaction of the caller's. Dying between two leaves the rest to the next call.
 """
@@ -17,7 +17,7 @@ from datetime import datetime
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, case, delete, func, or_, select, update
 
-from twice.core.backfill.result import BackfillState
+from twice.core.backfill.result import BackfillState, BatchState
 from twice.core.ledger.outbox import EffectState, Needs
 from twice.core.ledger.record import TABLE, AttemptState
 from twice.core.table.mark import LAST_OF_KINDS
@@ -105,6 +105,20 @@ def prune_backfills(connection: Connection, own: OwnRows, before: datetime) -> i
         for table in (needs, planned, batches):
             connection.execute(delete(table).where(table.c.backfill.in_(names)))
         connection.execute(delete(backfills).where(backfills.c.name.in_(names)))
+    return len(names)
+
+
+def prune_plans(connection: Connection, own: OwnRows, before: datetime) -> int:
+    """Of those that restate, and have done all of it: by its name one finds itself done, and needs no plan for that."""
+    undone = select(batches.c.backfill).where(batches.c.state != BatchState.DONE.value)
+    over = (backfills.c.state == BackfillState.FINISHED.value, backfills.c.created < before)
+    some = select(batches.c.backfill)
+    done = select(backfills.c.name).where(own.of_any_table(backfills.c.task), *over)
+    chosen = done.where(backfills.c.name.in_(some), backfills.c.name.not_in(undone)).limit(PART)
+    names = list(connection.execute(chosen).scalars())
+    if names:
+        for table in (needs, planned, batches):
+            connection.execute(delete(table).where(table.c.backfill.in_(names)))
     return len(names)
 
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from twice.core.closed import assert_never
 from twice.core.failure.user_code import USER_CODE_FAILS
-from twice.core.ledger.record import TABLE, InputRecord
+from twice.core.ledger.record import REWRITTEN, TABLE, InputRecord
 from twice.core.lineage import inputs_hash, what_changed
 from twice.core.ports import ALL_ROWS, ALLOWED, FUNCTION, Column, Frame, Leaf, Portion, Shape, Suspicion
 from twice.core.scope import Whole
@@ -114,7 +114,7 @@ def compute(context: RunContext, task: Task, plan: WritePlan, pins: Pins, window
     frame, shape = context.engine.shape(result, task.write.layout(task.scope).slice_column)
     check_columns(task, shape)
     suspicions = context.engine.suspicions(frame)
-    beside = (*_outside(context, task, pins, result), *allowed(task, suspicions))
+    beside = (*_outside(context, task, plan.slices, pins, result), *allowed(task, suspicions))
     before = _leaves_before(context, task, plan) if len(plan.slices) == 1 else ()
     leaves = {label: (*mine, *beside) for label, mine in _leaves(context, plan, pins, frame, before).items()}
     code = context.code_hash(task)
@@ -125,15 +125,22 @@ def compute(context: RunContext, task: Task, plan: WritePlan, pins: Pins, window
 
 
 def result_frame(
-    context: RunContext, task: Task, slices: tuple[Slice, ...], pins: Pins, window: Window | None = None
+    context: RunContext,
+    task: Task,
+    slices: tuple[Slice, ...],
+    pins: Pins,
+    window: Window | None = None,
+    bound: tuple[Slice, ...] | None = None,
 ) -> Frame:
-    """What the task's function returns for these slices, as it is: also what `preview` shows."""
+    """What the task's function returns for these slices, as it is: also what `preview` shows. `bound`: the slices that
+    it is told to be of, if others."""
     arguments: dict[str, Any] = {
         name: open_input(task, source, slices, pins, window) for name, source in task.inputs.items()
     }
     if task.takes_run:
+        given = bound or slices
         arguments[RUN_PARAMETER] = Run(
-            slices[-1], slices, pins.session, context.root, lambda table: pins.open(TableName.parse(table))
+            given[-1], given, pins.session, context.root, lambda table: pins.open(TableName.parse(table))
         )
     return _call(task, arguments)
 
@@ -146,10 +153,14 @@ def _leaves(
     return context.engine.leaves_of_each(frame, plan.slices, pins.portions)
 
 
-def _outside(context: RunContext, task: Task, pins: Pins, result: Frame) -> tuple[Leaf, ...]:
-    """A query's text is all that a SQL task is made of, and is part of its code; a function may take more from
-    anywhere."""
-    return () if task.sql is not None else context.engine.outside(result, pins.cuts, task.function)
+def _outside(context: RunContext, task: Task, slices: tuple[Slice, ...], pins: Pins, result: Frame) -> tuple[Leaf, ...]:
+    """Also of a SQL task: what views and functions of the catalog mean is not in its text. Its parameters are bound to
+    its first slice for that, since what they are for another one, or in a batch, follows from the text."""
+    if task.sql is None or not task.parameters or not isinstance(task.scope, TimeScope):
+        return context.engine.outside(result, pins.cuts, task.function)
+    apart = replace(pins, portions=[], cuts=[])
+    same = result_frame(context, task, slices, apart, bound=(task.scope.first,))
+    return context.engine.outside(same, apart.cuts, task.function)
 
 
 def allowed(task: Task, suspicions: Sequence[Suspicion]) -> tuple[Leaf, ...]:
@@ -167,7 +178,7 @@ def _leaves_before(context: RunContext, task: Task, plan: WritePlan) -> tuple[Le
         for attempt, label in attempts
         if attempt is not None
         for held in attempt.inputs
-        if held.label == label and held.kind != TABLE
+        if held.label == label and held.kind not in (TABLE, REWRITTEN)
     )
 
 

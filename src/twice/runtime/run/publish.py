@@ -63,7 +63,7 @@ def _commit_watching(
     attempt: Attempt, ready: StagedRun, expected: Mapping[str, int], note: CommitNote
 ) -> Landed | Lost:
     """The commit, and once more where only the token of the task's cut moved, and to this very cut: of two that come
-    first under a cut both publish. Raises Superseded if the table was taken over or cut otherwise since the look.
+    first under a cut both publish. Raises Superseded if the table was taken over or cut differently since the look.
     Dying between two commits has published nothing."""
     watched = ready.found.watched
     for _ in range(_TRIES):

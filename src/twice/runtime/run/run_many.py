@@ -18,7 +18,8 @@ from twice.errors import BeforeStart, TwiceError, UsageError
 from twice.runtime.context import RunContext
 from twice.runtime.run.run_task import run_task
 from twice.runtime.staleness.downstream import followed
-from twice.runtime.staleness.stale import Stale, failed_labels, reached, stale_slices
+from twice.runtime.staleness.kept import not_right
+from twice.runtime.staleness.stale import Stale, failed_labels, reached
 from twice.runtime.table.displaced_rows import to_come_back
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
@@ -197,7 +198,7 @@ def _left(context: RunContext, end: TaskEnd) -> tuple[Stale, ...]:
     if end.error or end.waits_for:
         return ()
     task = context.project.task(end.task)
-    return stale_slices(context.project, context.ledger, task, context.code_hash(task))
+    return not_right(context.project, context.ledger, task, context.code_hash(task))
 
 
 def slices_of_day(task: Task, text: str | None) -> tuple[Slice, ...]:

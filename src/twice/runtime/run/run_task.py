@@ -29,6 +29,7 @@ from twice.runtime.run.send_effects import send_effects
 from twice.runtime.run.unchanged import unchanged_facts
 from twice.runtime.staleness.correction import winning_ties
 from twice.runtime.staleness.decide import Decision, SliceState, decide, difference, rerun_of
+from twice.runtime.staleness.kept import left_behind
 from twice.runtime.staleness.published_since import GenerationsAtStart, published_after, published_since
 from twice.runtime.table.settle import TableState, look
 from twice.runtime.table.stored_mark import refuse_other_kind, stored_mark, written_over
@@ -166,7 +167,7 @@ def _decide(attempt: Attempt, found: TableState, computed: Computed, window: Win
 
 def _was_compared(attempt: Attempt, state: SliceState) -> bool:
     """An earlier version of twice compared tables alone: what it published is not thereby of other inputs."""
-    if attempt.task.sql is not None or state.published is None or state.published.code != state.present.code:
+    if state.published is None or state.published.code != state.present.code:
         return True
     held = attempt.context.ledger.inputs(attempt.task.name).get(state.label, ())
     return any(record.kind in (PLAN, "rows") for record in held)
@@ -245,9 +246,10 @@ def _stage(attempt: Attempt, found: TableState, computed: Computed, why: str, wi
     staged = attempt.target.stage(task.target, observed.frame, plan, attempt.id, into=into)
     measured = observed.read()
     _verify(attempt, staged, measured)
+    behind = left_behind(attempt.context.project, attempt.context.ledger, task)
     facts = Facts(
         slices=_slice_records(found, computed, measured),
-        inputs=computed.leaf_records() + computed.pin_records(attempt.plan.slices),
+        inputs=computed.leaf_records() + computed.pin_records(attempt.plan.slices) + behind,
         why=why,
         seconds=attempt.trace.seconds,
     )

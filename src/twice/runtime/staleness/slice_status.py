@@ -160,9 +160,10 @@ class _Looks:
         """Why a slice, whose tables are as they were, is stale all the same; None if it is not."""
         beside = _outside(held, tables)
         try:
-            if self._task.sql is None and not has_plan(held) and has_plan(self._leaves(slice_)):
+            if not has_plan(held) and has_plan(self._leaves(slice_)):
                 return EARLIER
-            if not beside or (not self._task.takes_run and _outside(self._leaves(slice_), tables) == beside):
+            alike = self._task.sql is not None or not self._task.takes_run
+            if not beside or (alike and _outside(self._leaves(slice_), tables) == beside):
                 return None
             computed = self._computed(slice_)
         except TwiceError as error:

@@ -25,11 +25,13 @@ from twice.runtime.table.settle import attempts_not_reporting
 
 @dataclass(frozen=True)
 class Stale:
-    """One published slice that is not right any more, and why."""
+    """One published slice that is not right any more, and why. `way_out`: what a person can do where no run computes
+    it again by itself."""
 
     task: str
     slice: Slice
     why: str
+    way_out: str | None = None
 
 
 def stale_slices(
@@ -102,7 +104,7 @@ def readers_of(ledger: RunRecords, below: Task, up: Task, source: Read, slice_: 
         return (below.scope.only,)
     if not isinstance(below.scope, TimeScope):
         return ()
-    exact = _exact(up, source)
+    exact = exact_readers(up, source)
     found = set(exact(below.scope, slice_)) if exact is not None else set()
     if exact is None or not _owns_rows(up):
         found.update(slices_named(below.scope, [run.label for run in ledger.runs(below.name) if run.generation]))
@@ -119,14 +121,14 @@ def reached(project: Project, ledger: RunRecords, task: Task, due: Mapping[str, 
     for up in project.upstream(task):
         above = slices_named(up.scope, sorted(due.get(up.name, set())))
         for source in reads_of(project, task, up) if above else ():
-            exact = _exact(up, source) if _owns_rows(up) else None
+            exact = exact_readers(up, source) if _owns_rows(up) else None
             if exact is None or not isinstance(task.scope, TimeScope):
                 return published  # which of them read rows that it changed is seen where one is stale
             found.update(reader.label for slice_ in above for reader in exact(task.scope, slice_))
     return found & published
 
 
-def _exact(up: Task, source: Read) -> Callable[[TimeScope, Slice], tuple[Slice, ...]] | None:
+def exact_readers(up: Task, source: Read) -> Callable[[TimeScope, Slice], tuple[Slice, ...]] | None:
     """How the readers of a slice follow from its values in the column it is read by; None if they do not."""
     scope, column = up.scope, source.by
     if column is None or not isinstance(scope, TimeScope) or values_of(scope, scope.first, column) is None:
@@ -152,7 +154,7 @@ def reads_all(task: Task, up: Task, source: Read) -> bool:
 
 def reads_unknown(task: Task, up: Task, source: Read) -> bool:
     """Whether only the table can say which slices of the task read rows that a publish changed."""
-    return not reads_all(task, up, source) and (not _owns_rows(up) or _exact(up, source) is None)
+    return not reads_all(task, up, source) and (not _owns_rows(up) or exact_readers(up, source) is None)
 
 
 @dataclass(frozen=True)
@@ -234,7 +236,7 @@ def _newest(
     found: dict[str, _Publish] = {}
     if ordered and reads_unknown(task, up, source):
         found = {label: ordered[-1] for label, pin in pins.items() if pin is _NEVER}
-    exact = _exact(up, source)
+    exact = exact_readers(up, source)
     if exact is None or not isinstance(task.scope, TimeScope):
         return found
     oldest = Pinned(min(pin.version for pin in pins.values()), min(pin.fence for pin in pins.values()))

@@ -28,7 +28,7 @@ def still_ours(
     context: RunContext, task: Task, plan: WritePlan, target: Target, seen: Mapping[str, int]
 ) -> tuple[dict[str, int], Mapping[str, int]]:
     """The tokens to watch as they are now, and those that a publish must write for its cut: it may be tried again.
-    Raises Superseded if the table was taken over since these tokens were `seen`, or is cut otherwise. Only reads."""
+    Raises Superseded if the table was taken over since these tokens were `seen`, or is cut differently. Only reads."""
     published = target.published(task.target, plan.compared)
     watched = {name: published.generations[name] for name in plan.watched}
     refusal = refusal_of(context.project.id, task, published.owners)
