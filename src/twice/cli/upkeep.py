@@ -154,8 +154,8 @@ def takeover(
             listed = ", ".join(f"{counted(count, 'slice')} of {owner}" for owner, count in others.items())
             ask(
                 f"{task}: its table holds {listed}. Their rows stay, and count as never published by {task}: what it "
-                "publishes is added to them unless its strategy replaces or merges them. A run of the old task that has "
-                "begun publishes nothing any more; stop its schedule. Take the table over?",
+                "publishes is added to them unless its strategy replaces or merges them. A run of the old task "
+                "that has begun publishes nothing any more; stop its schedule. Take the table over?",
                 "a table is not taken over",
                 "The table's owner is unchanged.",
             )

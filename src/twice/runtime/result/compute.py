@@ -133,7 +133,7 @@ def result_frame(
     bound: tuple[Slice, ...] | None = None,
 ) -> Frame:
     """What the task's function returns for these slices, as it is: also what `preview` shows. `bound`: the slices that
-    it is told to be of, if others."""
+    it is said to be of, if others."""
     arguments: dict[str, Any] = {
         name: open_input(task, source, slices, pins, window) for name, source in task.inputs.items()
     }

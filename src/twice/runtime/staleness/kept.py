@@ -1,6 +1,6 @@
 """What is kept although what it was made of changed. An incremental task reads no row twice, and what is appended or
 has `rerun="never"` stays as it is: where a slice that they have read is published again with other rows, nothing
-computes them anew. That is reported until a person has put it right or accepted it.
+computes them again. That is reported until a person has put it right or accepted it.
 
 What the ledger knows: which publishes of a slice above came after what was read below, and of each whether rows that
 were there before it changed. A slice's first publish brings new rows only; the same fingerprint, the same rows; of a
@@ -183,7 +183,7 @@ def _newest(
 
 
 def _after(publish: PublishRecord, pin: Pinned) -> bool:
-    """Not by the version alone: a table that was dropped and made again counts its versions anew."""
+    """Not by the version alone: a table that was dropped and made again counts its versions from the start."""
     return publish.fence > pin.fence or (publish.version is not None and publish.version > pin.version)
 
 
@@ -194,8 +194,8 @@ def _rewrites(up: Task, task: Task, old: PublishRecord | None, new: PublishRecor
     if new.changes is None or not _follows(old, new):
         return _differs(old, new)
     # A newer row comes with a newer cursor and is read by the next run, unless it was only equally new.
-    read_anew = isinstance(task.scope, Since) and task.scope.cursor == up.write.newest_by and not new.changes.ties
-    return bool(new.changes.deleted or (new.changes.updated and not read_anew))
+    read_again = isinstance(task.scope, Since) and task.scope.cursor == up.write.newest_by and not new.changes.ties
+    return bool(new.changes.deleted or (new.changes.updated and not read_again))
 
 
 def _differs(old: PublishRecord | None, new: PublishRecord) -> bool:
@@ -208,5 +208,5 @@ def _differs(old: PublishRecord | None, new: PublishRecord) -> bool:
 
 
 def _follows(old: PublishRecord | None, new: PublishRecord) -> bool:
-    """Whether nothing was published in between that is not on record. A table that was made again begins anew."""
+    """Whether nothing was published in between that is not on record. A table that was made again starts over."""
     return not new.expected if old is None else new.expected == old.generation

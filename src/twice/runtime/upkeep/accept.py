@@ -1,4 +1,4 @@
-"""A person's word that what a task keeps is right as it is, although what it read was published again since."""
+"""A person's decision that what a task keeps is right as it is, although what it read was published again since."""
 
 from __future__ import annotations
 
