@@ -52,12 +52,11 @@ from twice.strategies.merge import MergeOrder, merge
 from twice.strategies.replace import replace
 
 if TYPE_CHECKING:
+    from twice.api.prove import prove, prove_job
     from twice.api.verbs import (
         backfill,
         history,
         plan,
-        prove,
-        prove_job,
         recover,
         restate,
         retry,
@@ -184,8 +183,9 @@ __all__ = [
 
 _VERBS = "twice.api.verbs"
 _LOADED_LATE = {
-    **dict.fromkeys(("backfill", "history", "plan", "prove", "prove_job", "recover"), _VERBS),
+    **dict.fromkeys(("backfill", "history", "plan", "recover"), _VERBS),
     **dict.fromkeys(("restate", "retry", "run", "run_all", "session", "status"), _VERBS),
+    **dict.fromkeys(("prove", "prove_job"), "twice.api.prove"),
     "Explanation": "twice.runtime.run.explain",
     "Handler": "twice.queues.handling",
     "Inbox": "twice.queues.inbox",

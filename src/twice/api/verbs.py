@@ -7,8 +7,7 @@ runs in this process already, or else one that is started and stays. `date` is a
 from __future__ import annotations
 
 import datetime
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,7 +18,6 @@ from twice.api.boundary import keyword_only, renamed, verb
 from twice.core.backfill.plan import BackfillRequest, BatchSize, StatusChoice
 from twice.core.backfill.result import BackfillResult, as_result
 from twice.core.hints import Hints, hints_for
-from twice.core.results.proof import Proof
 from twice.core.results.recover import RecoverResult
 from twice.core.results.run import RetryResult, RunAllResult, RunRequest, RunResult, StaleSlice, last_of
 from twice.core.results.status import History, Status
@@ -27,7 +25,6 @@ from twice.core.task import Task
 from twice.errors import UsageError
 from twice.project import backfill as backfills
 from twice.project import inspect, upkeep
-from twice.project import prove as proofs
 from twice.project import run as runs
 from twice.project.task_argument import declared_as, name_of
 from twice.runtime.backfill.worker import Stop
@@ -227,46 +224,6 @@ def recover(*, project: str | Path = ".", profile: str | None = None) -> Recover
     call finds nothing. The result is a sequence of the attempts that were settled."""
     with _open(project, profile) as opened:
         return upkeep.recover(opened)
-
-
-@verb
-def prove(
-    task: Task | str | Callable[[SparkSession, Path], object],
-    *,
-    date: str | datetime.date | None = None,
-    scenarios: Sequence[str] = (),
-    project: str | Path = ".",
-    profile: str | None = None,
-    tables: Sequence[str] | None = None,
-    warehouse: str | Path = "warehouse",
-) -> Proof:
-    """Run one slice of a task twice, crash it, shuffle it, in a scratch copy: is its table that of one clean run?
-
-    `scenarios`: only these. Nothing of the project is written but its ledger, which remembers the proof. `tables` and
-    `warehouse` are deprecated: a job that does not use twice is proved by `prove_job`.
-    """
-    if not isinstance(task, Task | str):
-        warnings.warn("twice.prove(job, tables=…) is now twice.prove_job(job, tables=…)", DeprecationWarning, 3)
-        return prove_job(task, tables=tables or (), warehouse=warehouse, scenarios=scenarios)
-    if tables is not None:
-        raise UsageError("tables= is for a job that does not use twice", fix="Leave it out, or call prove_job.")
-    wanted = arguments.several("scenarios", scenarios)
-    with _open(project, profile) as opened:
-        return proofs.prove(opened, declared_as(opened, task), arguments.label(date), wanted)
-
-
-@verb
-def prove_job(
-    job: Callable[[SparkSession, Path], object],
-    *,
-    tables: Sequence[str],
-    warehouse: str | Path = "warehouse",
-    scenarios: Sequence[str] = (),
-) -> Proof:
-    """Prove a PySpark job that does not use twice. `job` is called several times with a session and the folder of a
-    copy of `warehouse`: it must read and write there. `tables` are what it writes, compared after each time."""
-    written, wanted = arguments.several("tables", tables), arguments.several("scenarios", scenarios)
-    return proofs.prove_job(job, written, Path(warehouse), wanted)
 
 
 @keyword_only("project", "profile")
