@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import delete
 from tests.processes.ledger_processes import MINUTE
 from tests.unit.runtime.conftest import DAY as MOVED_DAY
-from tests.unit.runtime.conftest import Bench, ShiftedClock, make_bench, revenue_task, summed
+from tests.unit.runtime.conftest import RuntimeSetup, ShiftedClock, make_runtime, revenue_task, summed
 
 from twice import PublishedSlice, call
 from twice.core.backfill.plan import BackfillPlan, BackfillRequest, PlannedBatch, PlannedSlice
@@ -46,16 +46,16 @@ NEVER_GONE = "elsewhere:1:1"
 class Side:
     """One environment: its own tables, its own receiver, and the ledger it shares."""
 
-    bench: Bench
+    runtime: RuntimeSetup
     task: Task
     received: list[tuple[PublishedSlice, str]]
 
     @property
     def ledger(self) -> Ledger:
-        return self.bench.ledger
+        return self.runtime.ledger
 
     def run(self, day: str = DAY, **options: Any) -> Any:
-        return self.bench.run(self.task, day, **options)
+        return self.runtime.run(self.task, day, **options)
 
 
 Open = Callable[..., Side]
@@ -69,7 +69,7 @@ def opened(either: str, tmp_path: Path) -> Iterator[Open]:
     def open_(environment: str, project: str = "p", table: str = TABLE, **options: Any) -> Side:
         place = TaskTable(environment, table, **options)
         ledger = Ledger.open(either, clock, owner=RecordOwner(project, environment, {"revenue": place}))
-        bench = make_bench(ledger, tmp_path, clock)
+        runtime = make_runtime(ledger, tmp_path, clock)
         received: list[tuple[PublishedSlice, str]] = []
 
         def announce(result: PublishedSlice, key: str) -> str:
@@ -77,9 +77,9 @@ def opened(either: str, tmp_path: Path) -> Iterator[Open]:
             return "receipt"
 
         declared = replace(revenue_task(), effects=(call(announce, keyed=False, name="tell"),))
-        bench.declare(declared)
-        bench.context = replace(bench.context, senders={"call": CallSender()}, holder=NEVER_GONE)
-        sides.append(Side(bench, declared, received))
+        runtime.declare(declared)
+        runtime.context = replace(runtime.context, senders={"call": CallSender()}, holder=NEVER_GONE)
+        sides.append(Side(runtime, declared, received))
         return sides[-1]
 
     yield open_
@@ -290,10 +290,10 @@ def test_no_order_reaches_anothers_records(opened: Open, how: str) -> None:
     assert ledger.backfills.again("june") == 0
     ledger.rename("revenue", "renamed")
     ledger.gather("revenue")
-    assert not recover(other.bench.context, None)
-    assert not collect_garbage(other.bench.context, None)
-    assert not check(other.bench.context, None)
-    assert [built.slices for built in rebuild(other.bench.context, None)] == [0]
+    assert not recover(other.runtime.context, None)
+    assert not collect_garbage(other.runtime.context, None)
+    assert not check(other.runtime.context, None)
+    assert [built.slices for built in rebuild(other.runtime.context, None)] == [0]
     assert [tuple(map(str, row.items())) for row in one.ledger.export() if row.get("table") != "tasks"] == before
 
 
@@ -301,9 +301,9 @@ def test_a_worker_takes_batches_of_its_own_environment_alone(opened: Open) -> No
     dev, prod = opened("dev"), opened("prod")
     request = BackfillRequest("revenue", DAY, NEXT)
     for side in (dev, prod):
-        record, plan = start(side.bench.context, request, "june")
+        record, plan = start(side.runtime.context, request, "june")
         assert plan is not None and record.total == 2
-    done = work(prod.bench.context, "june", lambda event: None, Stop.never())
+    done = work(prod.runtime.context, "june", lambda event: None, Stop.never())
     assert (done.done, done.total) == (2, 2)
     untouched = dev.ledger.backfills.record("june")
     assert untouched is not None and (untouched.done, untouched.total) == (0, 2)
@@ -312,7 +312,7 @@ def test_a_worker_takes_batches_of_its_own_environment_alone(opened: Open) -> No
 
 def test_a_task_with_another_table_starts_over_and_still_sends_what_the_old_one_had_to_send(opened: Open) -> None:
     before = opened("dev")
-    before.bench.context = replace(before.bench.context, sends=False)
+    before.runtime.context = replace(before.runtime.context, sends=False)
     before.run()
     after = opened("dev", table="delta:shop.moved")
     assert after.ledger.runs("revenue") == () and after.ledger.runs() == ()
@@ -329,8 +329,8 @@ def moved(side: Side, opened: Open, sample: int = 0) -> Side:
     assert function is not None
     effect = call(function, keyed=False, name="tell", sample=sample)
     after.task = replace(after.task, target=TableName("shop.moved"), effects=(effect,))
-    after.bench.declare(after.task)
-    after.bench.clock.ahead += timedelta(hours=1)
+    after.runtime.declare(after.task)
+    after.runtime.clock.ahead += timedelta(hours=1)
     return after
 
 
@@ -339,13 +339,13 @@ def test_what_landed_in_the_old_table_without_reporting_back_is_recorded_and_its
     with pytest.raises(Crash), armed(crash_at(Point.AFTER_PUBLISH)):
         before.run()
     after = moved(before, opened)
-    (found,) = check(after.bench.context, None)
+    (found,) = check(after.runtime.context, None)
     assert "shop.revenue, which its task no longer writes" in found.what and found.fix == "twice recover"
-    assert [(end.task, end.labels, end.state) for end in recover(after.bench.context, None)] == [
+    assert [(end.task, end.labels, end.state) for end in recover(after.runtime.context, None)] == [
         ("revenue", (DAY,), AttemptState.PUBLISHED)
     ]
     assert [result.slice for result, _ in after.received] == [DAY]
-    assert recover(after.bench.context, None) == () and check(after.bench.context, None) == ()
+    assert recover(after.runtime.context, None) == () and check(after.runtime.context, None) == ()
     assert after.ledger.runs() == ()
     assert after.run().outcome is Outcome.PUBLISHED
     assert len(after.received) == 2
@@ -356,7 +356,7 @@ def test_what_did_not_land_in_the_old_table_is_given_up_when_its_lease_is_over(o
     with pytest.raises(Crash), armed(crash_at(Point.AFTER_AUDIT)):
         before.run()
     after = moved(before, opened)
-    assert [end.state for end in recover(after.bench.context, None)] == [AttemptState.ABANDONED]
+    assert [end.state for end in recover(after.runtime.context, None)] == [AttemptState.ABANDONED]
     assert after.received == []
 
 
@@ -365,24 +365,24 @@ def test_an_old_table_that_cannot_be_asked_stops_nothing_and_stays_listed(opened
     with pytest.raises(Crash), armed(crash_at(Point.AFTER_PUBLISH)):
         before.run()
     after = moved(before, opened)
-    whole = after.bench.context
+    whole = after.runtime.context
 
     def target_of(table: TableName, session: Any) -> Any:
         if table.name == "shop.revenue":
             raise RuntimeError("no such connection any more")
-        return before.bench.target
+        return before.runtime.target
 
-    after.bench.context = replace(whole, target_of=target_of)
-    assert recover(after.bench.context, None) == ()
-    (one,) = collect_garbage(after.bench.context, None)
+    after.runtime.context = replace(whole, target_of=target_of)
+    assert recover(after.runtime.context, None) == ()
+    (one,) = collect_garbage(after.runtime.context, None)
     assert (one.task, one.unasked) == ("revenue", "shop.revenue: RuntimeError: no such connection any more")
-    assert [found.fix for found in check(after.bench.context, None)] == ["twice recover"]
+    assert [found.fix for found in check(after.runtime.context, None)] == ["twice recover"]
     assert [end.state for end in recover(whole, None)] == [AttemptState.PUBLISHED]
 
 
 def test_an_effect_of_the_old_table_has_no_rows_of_the_new_one(opened: Open) -> None:
     before = opened("dev")
-    before.bench.context = replace(before.bench.context, sends=False)
+    before.runtime.context = replace(before.runtime.context, sends=False)
     with pytest.raises(Crash), armed(crash_at(SendPoint.RELEASED)):
         before.run()
     after = moved(before, opened, sample=5)
@@ -400,7 +400,7 @@ def test_nor_counts_of_the_new_one(opened: Open) -> None:
     assert before.ledger.outbox.remember_unknown("revenue", [unknown]) == 1
     after = moved(before, opened)
     after.run(NEXT)
-    post = delivery_of(after.bench.context)
+    post = delivery_of(after.runtime.context)
     (effect,) = after.ledger.outbox.in_state(S.UNKNOWN)
     resolve(post, effect.id, EffectDecision("resend", "ana", "was never sent"))
     render_released(post)
@@ -415,7 +415,7 @@ def test_a_renamed_task_keeps_its_records_in_its_own_environment_alone(opened: O
     assert dev.ledger.backfills.create(PLAN)
     dev.ledger.rename("older", "revenue")  # nothing is known of it
     home = RecordOwner("p", "dev", {"takings": TaskTable("dev", TABLE)})
-    dev.bench.context = replace(dev.bench.context, ledger=replaced(dev, home))
+    dev.runtime.context = replace(dev.runtime.context, ledger=replaced(dev, home))
     for _ in range(2):
         dev.ledger.rename("revenue", "takings")
     assert [run.task for run in dev.ledger.runs()] == ["takings"]
@@ -434,8 +434,8 @@ def test_a_place_that_is_given_a_name_keeps_its_records(opened: Open) -> None:
     before.run()
     assert before.ledger.backfills.create(PLAN)
     after = opened("prod", formerly=("/data/prod",))
-    after.bench.target = before.bench.target
-    after.bench.context = replace(after.bench.context, target_of=before.bench.context.target_of)
+    after.runtime.target = before.runtime.target
+    after.runtime.context = replace(after.runtime.context, target_of=before.runtime.context.target_of)
     assert after.run().outcome is Outcome.ALREADY
     assert after.received == []
     record = after.ledger.backfills.record("june")
@@ -468,8 +468,8 @@ def test_an_attempt_that_is_under_way_while_its_place_is_named_is_settled_under_
     with armed(name_the_place):
         assert worker.run().outcome is Outcome.ALREADY
     named = same_tables(worker, opened("prod", formerly=("/data/prod",)))
-    named.bench.clock.ahead += timedelta(hours=1)
-    assert [end.state for end in recover(named.bench.context, None)] == [AttemptState.PUBLISHED]
+    named.runtime.clock.ahead += timedelta(hours=1)
+    assert [end.state for end in recover(named.runtime.context, None)] == [AttemptState.PUBLISHED]
     assert [result.slice for result, _ in named.received] == [DAY]
     assert [effect.state for effect in named.ledger.outbox.listed((), None, 10)] == [S.SENT]
 
@@ -479,16 +479,16 @@ def test_a_look_under_the_name_loses_no_effect_of_a_process_that_does_not_know_i
     named = same_tables(worker, opened("prod", formerly=("/data/prod",)))
     with pytest.raises(Crash), armed(crash_at(Point.AFTER_PUBLISH)):
         worker.run()
-    named.bench.clock.ahead += timedelta(hours=1)
+    named.runtime.clock.ahead += timedelta(hours=1)
     assert named.run().outcome is Outcome.ALREADY  # by the table's word: nobody knows what was sent of it
     again = same_tables(worker, opened("prod", formerly=("/data/prod",)))
-    recover(again.bench.context, None)
+    recover(again.runtime.context, None)
     assert [result.slice for result, _ in again.received] == [DAY]
 
 
 def same_tables(one: Side, other: Side) -> Side:
-    other.bench.target = one.bench.target
-    other.bench.context = replace(other.bench.context, target_of=one.bench.context.target_of)
+    other.runtime.target = one.runtime.target
+    other.runtime.context = replace(other.runtime.context, target_of=one.runtime.context.target_of)
     return other
 
 
@@ -506,10 +506,10 @@ def test_a_crash_in_one_environment_is_settled_there_alone(opened: Open) -> None
     dev, prod = opened("dev"), opened("prod")
     with pytest.raises(Crash), armed(crash_at(Point.AFTER_PUBLISH)):
         dev.run()
-    prod.bench.clock.ahead += timedelta(hours=1)
+    prod.runtime.clock.ahead += timedelta(hours=1)
     prod.run()
-    assert recover(prod.bench.context, None) == ()
-    assert [end.state for end in recover(dev.bench.context, None)] == [AttemptState.PUBLISHED]
+    assert recover(prod.runtime.context, None) == ()
+    assert [end.state for end in recover(dev.runtime.context, None)] == [AttemptState.PUBLISHED]
     assert len(dev.received) == len(prod.received) == 1
 
 

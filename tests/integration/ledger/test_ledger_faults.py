@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tests.cutting_proxy import Cut, CuttingProxy
 from tests.postgres_server import PASSWORD, QUOTED_PASSWORD, PostgresServer
-from tests.unit.runtime.conftest import DAY, Bench, ShiftedClock, make_bench, revenue_task
+from tests.unit.runtime.conftest import DAY, RuntimeSetup, ShiftedClock, make_runtime, revenue_task
 
 from twice.core.failure.failpoints import Action, Point, SendPoint, armed
 from twice.core.ledger.record import AttemptState, Claim, ClaimRequest, Facts
@@ -38,9 +38,9 @@ def problem_of(url: str) -> EnvironmentProblem:
 
 
 @pytest.fixture
-def bench(database: str, tmp_path: Path) -> Iterator[Bench]:
+def runtime(database: str, tmp_path: Path) -> Iterator[RuntimeSetup]:
     """A run context whose ledger is in PostgreSQL; its target is in memory and outlives the server."""
-    made = make_bench(Ledger.open(database), tmp_path, ShiftedClock())
+    made = make_runtime(Ledger.open(database), tmp_path, ShiftedClock())
     yield made
     made.ledger.close()
 
@@ -105,26 +105,26 @@ class TestServerGone:
 
     @pytest.mark.parametrize("point", list(Point))
     def test_a_run_outlives_a_restart_of_the_server_at_any_point(
-        self, bench: Bench, postgres: PostgresServer, point: Point
+        self, runtime: RuntimeSetup, postgres: PostgresServer, point: Point
     ) -> None:
-        declared = bench.declare(revenue_task())
+        declared = runtime.declare(revenue_task())
         with armed(once(point, postgres.restart)):
-            assert bench.run(declared).outcome is Outcome.PUBLISHED
-        assert bench.revenue == [(DAY, 15)]
-        (attempt,) = bench.ledger.attempts("revenue")
+            assert runtime.run(declared).outcome is Outcome.PUBLISHED
+        assert runtime.revenue == [(DAY, 15)]
+        (attempt,) = runtime.ledger.attempts("revenue")
         assert (attempt.state, attempt.error) == (AttemptState.PUBLISHED, None)
-        assert bench.run(declared).outcome is Outcome.ALREADY
+        assert runtime.run(declared).outcome is Outcome.ALREADY
 
     @pytest.mark.parametrize("point", [p for p in Point if p is not Point.AFTER_FINISH])
     def test_without_its_ledger_a_run_publishes_only_what_it_recorded_first_and_the_next_converges(
         self, database: str, tmp_path: Path, postgres: PostgresServer, point: Point
     ) -> None:
-        bench = make_bench(Ledger.open(database, patience=0.2), tmp_path, ShiftedClock())
-        declared = bench.declare(revenue_task())
+        runtime = make_runtime(Ledger.open(database, patience=0.2), tmp_path, ShiftedClock())
+        declared = runtime.declare(revenue_task())
         try:
             with armed(once(point, postgres.stop)), pytest.raises(EnvironmentProblem) as caught:
-                bench.run(declared)
-            generation = bench.target.published(declared.target, ["twice/p/revenue/2026-06-09"]).generations
+                runtime.run(declared)
+            generation = runtime.target.published(declared.target, ["twice/p/revenue/2026-06-09"]).generations
             # Until the intent is in the ledger nothing may land; from then on everything has, or nothing.
             landed = list(Point).index(point) >= list(Point).index(Point.PUBLISHING)
             assert list(generation.values()) == [1 if landed else 0]
@@ -133,18 +133,20 @@ class TestServerGone:
             postgres.go()
         # The next process does not wait for the lease: it sees that this one's is over.
         postgres.execute("UPDATE twice_leases SET until = clock_timestamp()", database.rpartition("/")[2])
-        again = bench.run(declared)
+        again = runtime.run(declared)
         assert again.outcome is (Outcome.ALREADY if landed else Outcome.PUBLISHED)
-        assert bench.revenue == [(DAY, 15)]
-        assert bench.ledger.open_attempts() == () or not landed
-        bench.ledger.close()
+        assert runtime.revenue == [(DAY, 15)]
+        assert runtime.ledger.open_attempts() == () or not landed
+        runtime.ledger.close()
 
-    def test_a_heartbeat_outlives_a_restart_and_keeps_the_lease(self, bench: Bench, postgres: PostgresServer) -> None:
-        held = bench.ledger.claim(ClaimRequest("t", ["a"], "one", "run", "h"), MINUTE)
+    def test_a_heartbeat_outlives_a_restart_and_keeps_the_lease(
+        self, runtime: RuntimeSetup, postgres: PostgresServer
+    ) -> None:
+        held = runtime.ledger.claim(ClaimRequest("t", ["a"], "one", "run", "h"), MINUTE)
         assert isinstance(held, Claim)
         postgres.stop(immediate=True)
         renewed: list[bool] = []
-        beat = threading.Thread(target=lambda: renewed.append(bench.ledger.renew(held, 2 * MINUTE)))
+        beat = threading.Thread(target=lambda: renewed.append(runtime.ledger.renew(held, 2 * MINUTE)))
         beat.start()
         postgres.go()
         beat.join(60)
@@ -226,10 +228,12 @@ def once(point: Point, act: Callable[[], None]) -> Action:
     return passing
 
 
-def test_a_ledger_whose_tables_vanish_is_reported(bench: Bench, postgres: PostgresServer, database: str) -> None:
+def test_a_ledger_whose_tables_vanish_is_reported(
+    runtime: RuntimeSetup, postgres: PostgresServer, database: str
+) -> None:
     postgres.execute("DROP TABLE twice_leases", database.rpartition("/")[2])
     with pytest.raises(EnvironmentProblem, match="the ledger has lost its tables"):
-        bench.ledger.claim(ClaimRequest("t", ["a"], "one", "run", "h"), MINUTE)
+        runtime.ledger.claim(ClaimRequest("t", ["a"], "one", "run", "h"), MINUTE)
 
 
 def test_a_process_stopped_in_a_transaction_does_not_keep_the_others_waiting_for_ever(database: str) -> None:

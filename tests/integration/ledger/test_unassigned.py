@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 from sqlalchemy import MetaData, text
-from tests.unit.runtime.conftest import COLUMNS, REVENUE, Bench, ShiftedClock, make_bench, revenue_task
-from tests.unit.runtime.test_since import Source, at, copy_task
+from tests.unit.runtime.conftest import COLUMNS, REVENUE, RuntimeSetup, ShiftedClock, make_runtime, revenue_task
+from tests.unit.runtime.run.test_since import Source, at, copy_task
 
 from twice import PublishedSlice, call, merge
 from twice.core.failure.failpoints import Crash, Point, armed, crash_at
@@ -96,20 +96,20 @@ def _count_on(connection: Any, table: Any) -> None:
 
 @dataclass
 class Side:
-    bench: Bench
+    runtime: RuntimeSetup
     task: Task
     received: list[PublishedSlice]
 
     @property
     def ledger(self) -> Ledger:
-        return self.bench.ledger
+        return self.runtime.ledger
 
     @property
     def slices_sent(self) -> list[str]:
         return sorted(result.slice for result in self.received)
 
     def run(self, day: str, **options: Any) -> Any:
-        return self.bench.run(self.task, day, **options)
+        return self.runtime.run(self.task, day, **options)
 
     def states(self) -> dict[str, EffectState]:
         """Of slices that have one effect that counts."""
@@ -133,7 +133,7 @@ def opened(fresh: str, tmp_path: Path) -> Iterator[Open]:
         clock = ShiftedClock(timedelta(hours=1))
         place = TaskTable(named or side, "delta:shop.revenue", formerly=(side,) if named else ())
         home = RecordOwner("p", named or side, {"revenue": place})
-        bench = make_bench(Ledger.open(fresh, clock, owner=home), tmp_path, clock)
+        runtime = make_runtime(Ledger.open(fresh, clock, owner=home), tmp_path, clock)
         received: list[PublishedSlice] = []
 
         def announce(result: PublishedSlice, key: str) -> str:
@@ -141,10 +141,10 @@ def opened(fresh: str, tmp_path: Path) -> Iterator[Open]:
             return "receipt"
 
         task = replace(revenue_task(), effects=(call(announce, keyed=False, name="tell", again=again),))
-        bench.declare(task)
-        bench.context = replace(bench.context, senders={"call": CallSender()}, holder="elsewhere:1:1")
-        commit_again(bench, task, OLD[case]["tables"].get(side, []))
-        sides.append(Side(bench, task, received))
+        runtime.declare(task)
+        runtime.context = replace(runtime.context, senders={"call": CallSender()}, holder="elsewhere:1:1")
+        commit_again(runtime, task, OLD[case]["tables"].get(side, []))
+        sides.append(Side(runtime, task, received))
         return sides[-1]
 
     yield open_
@@ -152,21 +152,21 @@ def opened(fresh: str, tmp_path: Path) -> Iterator[Open]:
         each.ledger.close()
 
 
-def commit_again(bench: Bench, task: Task, commits: list[Any]) -> None:
+def commit_again(runtime: RuntimeSetup, task: Task, commits: list[Any]) -> None:
     columns = (COLUMNS[1], replace(COLUMNS[2], name="revenue"))
     for attempt, generations in commits:
         slices: list[Slice] = [task.scope.slice_of(app.rpartition("/")[2]) for app in generations]  # type: ignore[union-attr]
         plan = WritePlan(AppendRows(tuple(slices)), tuple(slices), tuple(generations))
-        into = bench.target.prepare(REVENUE, Shape(columns, "order_date"), task.write.layout(task.scope), False)
-        staged = bench.target.stage(REVENUE, None, plan, attempt, into=into)
+        into = runtime.target.prepare(REVENUE, Shape(columns, "order_date"), task.write.layout(task.scope), False)
+        staged = runtime.target.stage(REVENUE, None, plan, attempt, into=into)
         before = {app: number - 1 for app, number in generations.items()}
-        bench.target.commit(staged, before, CommitNote(attempt, "run", generations))
+        runtime.target.commit(staged, before, CommitNote(attempt, "run", generations))
 
 
 def test_an_environment_that_was_alone_gets_its_whole_history(opened: Open) -> None:
     side = opened("alone", "alone")
     assert side.ledger.runs() == () and side.ledger.outbox.listed((), None, 9) == ()
-    assign_all(side.bench.context)
+    assign_all(side.runtime.context)
     ledger = side.ledger
     generations = {FIRST: 2, SECOND: 1, THIRD: 0, FAILED: 0, STAGED: 0}
     assert {run.label: run.generation for run in ledger.runs()} == generations
@@ -177,15 +177,15 @@ def test_an_environment_that_was_alone_gets_its_whole_history(opened: Open) -> N
     # It may still land, wherever that is.
     assert ledger.unassigned.listed() == (Unassigned("revenue", attempts=1),)
     before = list(ledger.export())
-    assign_all(side.bench.context)
+    assign_all(side.runtime.context)
     assert list(ledger.export()) == before
 
 
 def test_what_was_sent_stays_sent_and_what_was_not_goes_out_once(opened: Open) -> None:
     side = opened("alone", "alone")
-    assign_all(side.bench.context)
+    assign_all(side.runtime.context)
     assert side.states() == {FIRST: S.SENT, SECOND: S.PENDING}
-    settled = recover(side.bench.context, None)
+    settled = recover(side.runtime.context, None)
     assert [(one.labels, one.state) for one in settled] == [((THIRD,), AttemptState.PUBLISHED)]
     assert side.slices_sent == [SECOND, THIRD]
     for day in (FIRST, SECOND, THIRD):
@@ -201,7 +201,7 @@ def test_a_look_alone_sends_nothing_twice_either(opened: Open) -> None:
         side.run(day, kind="restate")
     assert side.slices_sent == [SECOND, THIRD]
     assert side.states() == {FIRST: S.UNKNOWN, SECOND: S.SENT, THIRD: S.SENT}
-    assign_all(side.bench.context)
+    assign_all(side.runtime.context)
     for day in (FIRST, SECOND, THIRD):
         side.run(day, kind="restate")
     assert side.slices_sent == [SECOND, THIRD]
@@ -210,26 +210,26 @@ def test_a_look_alone_sends_nothing_twice_either(opened: Open) -> None:
 def test_a_crash_loses_no_effect_of_a_slice_that_another_environment_announced(opened: Open) -> None:
     """Dev's effect of the slice is nobody's yet; the table's commit is of an attempt that prod itself has made."""
     prod = opened("shared", "prod")
-    assign_all(prod.bench.context)
+    assign_all(prod.runtime.context)
     with pytest.raises(Crash), armed(crash_at(Point.AFTER_PUBLISH)):
         prod.run(SECOND)
-    prod.bench.clock.ahead += timedelta(hours=3)
+    prod.runtime.clock.ahead += timedelta(hours=3)
     assert prod.run(SECOND).outcome is Outcome.ALREADY
     assert prod.slices_sent == [SECOND]
 
 
 def test_nor_does_one_before_the_environment_is_given_a_name(opened: Open) -> None:
     prod = opened("shared", "prod")
-    assign_all(prod.bench.context)
+    assign_all(prod.runtime.context)
     with pytest.raises(Crash), armed(crash_at(Point.AFTER_PUBLISH)):
         prod.run(SECOND)
     named = opened("shared", "prod", named="production")
-    named.bench.target = prod.bench.target
-    named.bench.context = replace(named.bench.context, target_of=prod.bench.context.target_of)
-    named.bench.clock.ahead += timedelta(hours=3)
+    named.runtime.target = prod.runtime.target
+    named.runtime.context = replace(named.runtime.context, target_of=prod.runtime.context.target_of)
+    named.runtime.clock.ahead += timedelta(hours=3)
     # The tables were asked: they are not asked again for that.
     assert named.ledger.unassigned.waiting({"revenue": ("revenue",)}) == ()
-    assign_all(named.bench.context)
+    assign_all(named.runtime.context)
     assert named.run(SECOND).outcome is Outcome.ALREADY
     assert named.slices_sent == [SECOND]
 
@@ -238,7 +238,7 @@ def test_nor_does_one_before_the_environment_is_given_a_name(opened: Open) -> No
 def test_of_two_environments_each_gets_what_its_own_table_shows(opened: Open, order: tuple[str, str]) -> None:
     sides = {name: opened("shared", name) for name in order}
     for name in order:
-        assign_all(sides[name].bench.context)
+        assign_all(sides[name].runtime.context)
     dev, prod = sides["dev"], sides["prod"]
     assert [(run.label, run.generation) for run in dev.ledger.runs() if run.generation] == [(FIRST, 1), (SECOND, 1)]
     assert [(run.label, run.generation) for run in prod.ledger.runs() if run.generation] == [(FIRST, 2)]
@@ -248,7 +248,7 @@ def test_of_two_environments_each_gets_what_its_own_table_shows(opened: Open, or
     # Its slice has a later publish since, which is all that a table shows at once: undecidable, so listed.
     assert [(left.task, left.attempts, left.unsent) for left in dev.ledger.unassigned.listed()] == [("revenue", 1, 0)]
     for side in sides.values():
-        recover(side.bench.context, None)
+        recover(side.runtime.context, None)
     assert (dev.slices_sent, prod.slices_sent) == ([SECOND], [THIRD])
     for day, side in ((FIRST, dev), (SECOND, dev), (THIRD, prod)):
         side.run(day, kind="restate")
@@ -260,7 +260,7 @@ def test_a_table_that_cannot_be_asked_is_asked_the_next_time_and_stops_no_comman
     opened: Open, error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
     side = opened("alone", "alone")
-    whole = side.bench.context
+    whole = side.runtime.context
 
     def target_of(table: Any, session: Any) -> Any:
         raise error
@@ -280,11 +280,11 @@ def test_a_table_that_cannot_be_asked_is_asked_the_next_time_and_stops_no_comman
 
 def test_what_no_table_shows_is_listed_and_never_sent(opened: Open) -> None:
     side = opened("alone", "somewhere else")
-    assign_all(side.bench.context)
+    assign_all(side.runtime.context)
     assert side.ledger.runs() == ()
     (left,) = side.ledger.unassigned.listed()
     assert (left.attempts, left.effects, left.unsent) == (6, 3, 1)
-    recover(side.bench.context, None)
+    recover(side.runtime.context, None)
     assert side.slices_sent == []
     # It is not held back by what somebody unknown has sent for another table.
     side.run(FIRST)
@@ -293,20 +293,20 @@ def test_what_no_table_shows_is_listed_and_never_sent(opened: Open) -> None:
 
 def test_a_person_can_say_whose_the_rest_is_and_nothing_of_it_is_sent(opened: Open) -> None:
     side = opened("alone", "somewhere else")
-    assign_all(side.bench.context)
+    assign_all(side.runtime.context)
     side.ledger.unassigned.take_rest("revenue", ("revenue",))
     assert side.ledger.unassigned.listed() == ()
     assert len(side.ledger.attempts("revenue")) == 6
     assert side.states() == {FIRST: S.SENT, SECOND: S.UNKNOWN}
-    recover(side.bench.context, None)
+    recover(side.runtime.context, None)
     assert side.slices_sent == []
 
 
 def test_an_old_attempt_that_lands_after_the_upgrade_is_recorded_and_announced_once(opened: Open) -> None:
     side = opened("alone", "alone")
-    assign_all(side.bench.context)
+    assign_all(side.runtime.context)
     (late,) = [row["id"] for row in OLD["alone"]["rows"] if row.get("state") == "staged"]
-    commit_again(side.bench, side.task, [(late, {f"twice/p/revenue/{STAGED}": 1})])
+    commit_again(side.runtime, side.task, [(late, {f"twice/p/revenue/{STAGED}": 1})])
     side.run(STAGED)
     run = side.ledger.run("revenue", STAGED)
     assert run is not None and run.generation >= 1
@@ -320,7 +320,7 @@ def test_what_was_sent_of_a_generation_that_the_table_does_not_hold_silences_no_
         rows.append(sent | {"id": 9, "key": "k", "attempt": PRODS[2], "occasion": "2", "generation": 2})
 
     dev = opened("shared", "dev", again="on_restate", edit=edit)
-    assign_all(dev.bench.context)
+    assign_all(dev.runtime.context)
     dev.run(FIRST, kind="restate")
     assert [(result.slice, result.generation) for result in dev.received if result.slice == FIRST] == [(FIRST, 2)]
 
@@ -338,7 +338,7 @@ def test_rows_that_another_environment_announced_are_not_taken_for_those_last_an
                 row["fingerprint"] = "mine"
 
     dev = opened("shared", "dev", again="when_changed", edit=edit)
-    assign_all(dev.bench.context)
+    assign_all(dev.runtime.context)
     dev.run(FIRST, kind="restate")
     assert [(result.slice, result.generation) for result in dev.received if result.slice == FIRST] == [(FIRST, 2)]
     dev.run(FIRST, kind="restate")
@@ -353,32 +353,32 @@ def test_a_mark_that_was_set_back_does_not_hint_at_a_second_environment(
     for name in ("dev", "prod")[:environments]:
         clock = ShiftedClock()
         ledger = Ledger.open(fresh, clock, owner=RecordOwner("p", name, {"copy": TaskTable(name, "delta:shop.copy")}))
-        bench = make_bench(ledger, tmp_path, clock)
-        source, task = Source(bench), copy_task(bench, merge("id", newest_by="seen"))
+        runtime = make_runtime(ledger, tmp_path, clock)
+        source, task = Source(runtime), copy_task(runtime, merge("id", newest_by="seen"))
         announce = call(
             lambda result, key: sent.append(result.generation), keyed=False, name="tell", again="on_restate"
         )
-        task = bench.declare(replace(task, effects=(announce,)))
-        bench.context = replace(bench.context, senders={"call": CallSender()})
+        task = runtime.declare(replace(task, effects=(announce,)))
+        runtime.context = replace(runtime.context, senders={"call": CallSender()})
         for minute in range(1, 4):
             source.add((minute, at(minute), minute))
-            run_slices(bench.context, task, (task.scope.only,))  # type: ignore[union-attr]
-        reset_mark(bench.context, task, Reset("2026-06-09T00:01:00Z", "ana", "corrected"))
-        benches.append(bench)
+            run_slices(runtime.context, task, (task.scope.only,))  # type: ignore[union-attr]
+        reset_mark(runtime.context, task, Reset("2026-06-09T00:01:00Z", "ana", "corrected"))
+        benches.append(runtime)
     before = list(sent)
     forget_owners(fresh)
-    for bench in benches:
-        assign_all(bench.context)
+    for runtime in benches:
+        assign_all(runtime.context)
     left = benches[0].ledger.unassigned.listed()
     assert [each.attempts for each in left] == ([] if environments == 1 else [6])
-    kept = [len(bench.ledger.attempts("copy")) for bench in benches]
+    kept = [len(runtime.ledger.attempts("copy")) for runtime in benches]
     assert kept == ([4] if environments == 1 else [1, 1])
-    for bench in benches:
+    for runtime in benches:
         # What was sent of marks beyond the one it was set back to is not sent again.
-        (declared,) = bench.context.project.tasks.values()
-        run_slices(bench.context, declared, (declared.scope.only,))  # type: ignore[union-attr]
+        (declared,) = runtime.context.project.tasks.values()
+        run_slices(runtime.context, declared, (declared.scope.only,))  # type: ignore[union-attr]
         assert sent == before
-        bench.ledger.close()
+        runtime.ledger.close()
 
 
 def forget_owners(url: str) -> None:

@@ -15,7 +15,7 @@ from psycopg.errors import LockNotAvailable
 from tests.contracts import target_suite as suite
 from tests.contracts.postgres_harness import PostgresHarness
 from tests.postgres_server import PostgresServer
-from tests.unit.runtime.conftest import REVENUE, Bench, ShiftedClock, make_bench, revenue_task, summed
+from tests.unit.runtime.conftest import REVENUE, RuntimeSetup, ShiftedClock, make_runtime, revenue_task, summed
 
 from twice import Outcome, Since, merge, read, task
 from twice.core.failure.failpoints import Point, SendPoint, armed
@@ -50,22 +50,22 @@ def there(postgres: PostgresServer) -> Iterator[PostgresHarness]:
 
 
 @pytest.fixture
-def bench(here: PostgresHarness, tmp_path: Path) -> Iterator[Bench]:
+def runtime(here: PostgresHarness, tmp_path: Path) -> Iterator[RuntimeSetup]:
     yield from bench_of(tmp_path / "ledger.db", here)
 
 
-def bench_of(ledger: Path, harness: PostgresHarness) -> Iterator[Bench]:
+def bench_of(ledger: Path, harness: PostgresHarness) -> Iterator[RuntimeSetup]:
     """`shop.revenue` lies in PostgreSQL, what is read in memory."""
     clock = ShiftedClock()
-    made = make_bench(Ledger.open(f"sqlite:///{ledger}", clock), ledger.parent, clock)
+    made = make_runtime(Ledger.open(f"sqlite:///{ledger}", clock), ledger.parent, clock)
     move(made, harness)
     yield made
     made.ledger.close()
 
 
-def move(bench: Bench, harness: PostgresHarness) -> None:
-    memory, target = bench.target, harness.target()
-    bench.context = replace(bench.context, target_of=lambda table, session: target if table == REVENUE else memory)
+def move(runtime: RuntimeSetup, harness: PostgresHarness) -> None:
+    memory, target = runtime.target, harness.target()
+    runtime.context = replace(runtime.context, target_of=lambda table, session: target if table == REVENUE else memory)
 
 
 def wrong(orders: Rows) -> Rows:
@@ -74,48 +74,48 @@ def wrong(orders: Rows) -> Rows:
 
 
 def test_what_was_published_to_one_database_is_not_believed_of_another(
-    bench: Bench, there: PostgresHarness, tmp_path: Path
+    runtime: RuntimeSetup, there: PostgresHarness, tmp_path: Path
 ) -> None:
     for trial in bench_of(tmp_path / "trial.db", there):
         for day in DAYS:
             trial.run(trial.declare(revenue_task(wrong)), day)
-    declared = bench.declare(revenue_task())
+    declared = runtime.declare(revenue_task())
     for day in DAYS:
-        bench.run(declared, day)
-    move(bench, there)
+        runtime.run(declared, day)
+    move(runtime, there)
     slices = tuple(declared.scope.slice_of(day) for day in DAYS)  # type: ignore[union-attr]
-    assert {each.status for each in slice_statuses(bench.context, declared, slices, None)} == {"stale"}
-    result = bench.run(declared)
+    assert {each.status for each in slice_statuses(runtime.context, declared, slices, None)} == {"stale"}
+    result = runtime.run(declared)
     assert (result.outcome, "another table" in result.notes[0]) == (Outcome.PUBLISHED, True)
     assert there.ask("SELECT revenue FROM shop.revenue ORDER BY order_date") == [(15,), (700,)]
-    statuses = {each.label: each.status for each in slice_statuses(bench.context, declared, slices, None)}
+    statuses = {each.label: each.status for each in slice_statuses(runtime.context, declared, slices, None)}
     assert statuses == {DAYS[0]: "published", DAYS[1]: "stale"}
 
 
 def test_a_run_under_way_when_its_mark_is_reset_lands_nothing_where_the_mark_comes_back(
-    bench: Bench, here: PostgresHarness
+    runtime: RuntimeSetup, here: PostgresHarness
 ) -> None:
     """It has read a row that the source had wrong; landed late, it would move the mark past the repaired one."""
     scope, inputs = Since("number", initial=0), {"changes": read("shop.changes", by="number")}
     declare = task("shop.revenue", scope=scope, inputs=inputs, write=merge("id", newest_by="number"), name="copy")
-    declared = bench.declare(declare(lambda changes: changes))
+    declared = runtime.declare(declare(lambda changes: changes))
 
     def run() -> Any:
-        return run_task(bench.context, declared, (SINCE,))
+        return run_task(runtime.context, declared, (SINCE,))
 
     def put(*amounts: int) -> None:
         rows = tuple((at, at, amount) for at, amount in enumerate(amounts, start=1))
-        bench.put(CHANGES, Rows(COLUMNS, rows))
+        runtime.put(CHANGES, Rows(COLUMNS, rows))
 
     passed: list[Point] = []
 
     def repaired(point: Point | SendPoint) -> None:
         if point is Point.PUBLISHING and not passed:
             passed.append(point)
-            bench.clock.ahead += timedelta(hours=1)  # its lease has run out
+            runtime.clock.ahead += timedelta(hours=1)  # its lease has run out
             put(10, 20, 30)
             for to in ("1", "2"):
-                reset_mark(bench.context, declared, Reset(to, "ada", "the source was repaired"))
+                reset_mark(runtime.context, declared, Reset(to, "ada", "the source was repaired"))
 
     put(10, 20)
     run()

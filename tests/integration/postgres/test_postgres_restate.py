@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.contracts.postgres_harness import PostgresHarness
 from tests.contracts.target_suite import DAILY, DAY, NEXT, REVENUE, generations, plan_of
-from tests.unit.runtime.conftest import Bench, ShiftedClock, make_bench, revenue_task
+from tests.unit.runtime.conftest import RuntimeSetup, ShiftedClock, make_runtime, revenue_task
 
 from twice import Outcome
 from twice.core.backfill.plan import BackfillRequest, StatusChoice
@@ -35,10 +35,10 @@ def harness(database: str) -> PostgresHarness:
 
 
 @pytest.fixture
-def bench(harness: PostgresHarness, tmp_path: Path) -> Iterator[Bench]:
+def runtime(harness: PostgresHarness, tmp_path: Path) -> Iterator[RuntimeSetup]:
     """Revenue by day lies in PostgreSQL, the orders in memory."""
     clock = ShiftedClock()
-    made = make_bench(Ledger.open(f"sqlite:///{tmp_path}/ledger.db", clock), tmp_path, clock)
+    made = make_runtime(Ledger.open(f"sqlite:///{tmp_path}/ledger.db", clock), tmp_path, clock)
     memory, target = made.target, harness.target()
     made.context = replace(made.context, target_of=lambda table, session: target if table == REVENUE else memory)
     yield made
@@ -46,25 +46,25 @@ def bench(harness: PostgresHarness, tmp_path: Path) -> Iterator[Bench]:
 
 
 @pytest.fixture
-def published(bench: Bench) -> Task:
-    declared = bench.declare(revenue_task())
+def published(runtime: RuntimeSetup) -> Task:
+    declared = runtime.declare(revenue_task())
     for day in ("2026-06-09", "2026-06-10"):
-        assert bench.run(declared, day).outcome is Outcome.PUBLISHED
+        assert runtime.run(declared, day).outcome is Outcome.PUBLISHED
     return declared
 
 
-def restated(bench: Bench, declared: Task) -> RunResult:
-    return bench.run(declared, kind="restate")
+def restated(runtime: RuntimeSetup, declared: Task) -> RunResult:
+    return runtime.run(declared, kind="restate")
 
 
 def test_a_restatement_that_puts_deleted_rows_back_has_changed_the_table(
-    bench: Bench, harness: PostgresHarness, published: Task
+    runtime: RuntimeSetup, harness: PostgresHarness, published: Task
 ) -> None:
     harness.ask("DELETE FROM shop.revenue WHERE order_date = '2026-06-09'")
-    result = restated(bench, published)
+    result = restated(runtime, published)
     assert (result.outcome, result.slices[0].changed) == (Outcome.CHANGED, True)
     assert result.notes[-1] == "what others had changed is replaced: 2026-06-09"
-    again = restated(bench, published)
+    again = restated(runtime, published)
     assert (again.outcome, again.slices[0].changed, again.notes) == (Outcome.IDENTICAL, False, ())
 
 
@@ -76,31 +76,31 @@ def test_a_restatement_that_puts_deleted_rows_back_has_changed_the_table(
     ],
 )
 def test_a_row_that_others_changed_or_doubled_is_a_change_too(
-    bench: Bench, harness: PostgresHarness, published: Task, change: str
+    runtime: RuntimeSetup, harness: PostgresHarness, published: Task, change: str
 ) -> None:
     harness.ask(change)
-    assert restated(bench, published).outcome is Outcome.CHANGED
+    assert restated(runtime, published).outcome is Outcome.CHANGED
     assert harness.ask("SELECT revenue FROM shop.revenue ORDER BY order_date") == [(15,), (7,)]
 
 
 def test_what_others_did_to_another_slice_is_no_change_of_this_one(
-    bench: Bench, harness: PostgresHarness, published: Task
+    runtime: RuntimeSetup, harness: PostgresHarness, published: Task
 ) -> None:
     harness.ask("DELETE FROM shop.revenue WHERE order_date = '2026-06-10'")
-    assert restated(bench, published).outcome is Outcome.IDENTICAL
+    assert restated(runtime, published).outcome is Outcome.IDENTICAL
 
 
 def test_rows_that_others_made_right_already_are_identical(
-    bench: Bench, harness: PostgresHarness, published: Task
+    runtime: RuntimeSetup, harness: PostgresHarness, published: Task
 ) -> None:
     """The table is the truth, not what the ledger remembers of it."""
-    bench.put_orders((1, date(2026, 6, 9), 99), (3, date(2026, 6, 10), 7))
+    runtime.put_orders((1, date(2026, 6, 9), 99), (3, date(2026, 6, 10), 7))
     harness.ask("UPDATE shop.revenue SET revenue = 99 WHERE order_date = '2026-06-09'")
-    assert restated(bench, published).outcome is Outcome.IDENTICAL
+    assert restated(runtime, published).outcome is Outcome.IDENTICAL
 
 
 def test_an_error_after_the_commit_does_not_make_it_identical(
-    bench: Bench, harness: PostgresHarness, published: Task
+    runtime: RuntimeSetup, harness: PostgresHarness, published: Task
 ) -> None:
     harness.ask("DELETE FROM shop.revenue WHERE order_date = '2026-06-09'")
 
@@ -109,18 +109,18 @@ def test_an_error_after_the_commit_does_not_make_it_identical(
             raise RuntimeError("the line is gone")
 
     with armed(fail):
-        result = restated(bench, published)
+        result = restated(runtime, published)
     assert any("published, and then RuntimeError" in note for note in result.notes)
     assert result.outcome is Outcome.CHANGED
 
 
 def test_a_backfill_distinguishes_the_slices_that_were_put_back_from_those_that_were_not(
-    bench: Bench, harness: PostgresHarness, published: Task
+    runtime: RuntimeSetup, harness: PostgresHarness, published: Task
 ) -> None:
     harness.ask("DELETE FROM shop.revenue WHERE order_date = '2026-06-09'")
-    record, _ = start(bench.context, BackfillRequest("revenue", "2026-06-09", "2026-06-10", EVERYTHING, restate=True))
+    record, _ = start(runtime.context, BackfillRequest("revenue", "2026-06-09", "2026-06-10", EVERYTHING, restate=True))
     events: list[Event] = []
-    work(bench.context, record.name, events.append, Stop.never())
+    work(runtime.context, record.name, events.append, Stop.never())
     ends = {end.label: end.comparison for event in events for end in event.ends}
     assert {label: each is not None and each.identical for label, each in ends.items()} == {
         "2026-06-09": False,

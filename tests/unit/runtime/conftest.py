@@ -76,7 +76,7 @@ def revenue_task(
 
 
 @dataclass
-class Bench:
+class RuntimeSetup:
     """A run context, and the handles a test turns."""
 
     context: RunContext
@@ -124,7 +124,7 @@ class Bench:
         return self.target.published(REVENUE, ()).version
 
 
-def losing_the_reply(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> AbstractContextManager[None]:
+def losing_the_reply(runtime: RuntimeSetup, monkeypatch: pytest.MonkeyPatch) -> AbstractContextManager[None]:
     """The commit lands, its reply is lost, and the table cannot be read until the patch is undone."""
 
     def unreadable(*_: Any) -> Any:
@@ -132,7 +132,7 @@ def losing_the_reply(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> AbstractC
 
     def lose(passed: Any) -> None:
         if passed is Point.AFTER_COMMIT:
-            monkeypatch.setattr(bench.target, "provenance", unreadable)
+            monkeypatch.setattr(runtime.target, "provenance", unreadable)
             raise ValueError("the reply was lost")
 
     return armed(lose)
@@ -159,15 +159,15 @@ def empty_ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def bench(tmp_path: Path, empty_ledger: Path) -> Iterator[Bench]:
+def runtime(tmp_path: Path, empty_ledger: Path) -> Iterator[RuntimeSetup]:
     clock = ShiftedClock()
     shutil.copy(empty_ledger, tmp_path / "ledger.db")
-    made = make_bench(Ledger.open(f"sqlite:///{tmp_path}/ledger.db", clock), tmp_path, clock)
+    made = make_runtime(Ledger.open(f"sqlite:///{tmp_path}/ledger.db", clock), tmp_path, clock)
     yield made
     made.ledger.close()
 
 
-def make_bench(ledger: Ledger, root: Path, clock: ShiftedClock) -> Bench:
+def make_runtime(ledger: Ledger, root: Path, clock: ShiftedClock) -> RuntimeSetup:
     target = MemoryTarget()
     code, pauses = ["v1"], list[float]()
     context = RunContext(
@@ -182,6 +182,6 @@ def make_bench(ledger: Ledger, root: Path, clock: ShiftedClock) -> Bench:
         pause=pauses.append,
         draw=lambda: 0.5,
     )
-    bench = Bench(context, target, clock, code, pauses)
-    bench.put_orders((1, DAY, 10), (2, DAY, 5), (3, NEXT, 7))
-    return bench
+    runtime = RuntimeSetup(context, target, clock, code, pauses)
+    runtime.put_orders((1, DAY, 10), (2, DAY, 5), (3, NEXT, 7))
+    return runtime
