@@ -31,6 +31,8 @@ def what_changed(leaves: Sequence[Leaf], before: Sequence[Leaf]) -> str | None:
             return f"nothing shows that it is the same: its {leaf.kind} {leaf.name}"
     if before and _tables(leaves) != _tables(before):
         return INPUTS_CHANGED
+    if any(leaf.identity is None for leaf in leaves):
+        return NO_VERSION  # its plan may name a snapshot, and be another one each time
     if not has_plan(before):
         return EARLIER if before and has_plan(leaves) else None
     for kind, what in ((FUNCTION, "a function that it calls computes with other values"), (PLAN, _OTHER_PLAN)):
@@ -47,6 +49,7 @@ def has_plan(leaves: Iterable[Leaf | InputRecord]) -> bool:
 
 
 INPUTS_CHANGED = "its inputs changed"
+NO_VERSION = "an input has no version to compare"
 EARLIER = "an earlier version of twice published it, and did not record what its code takes from elsewhere"
 _OTHER_PLAN = "its code makes another plan than before, of values that it takes from elsewhere"
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from twice.core.closed import assert_never
-from twice.core.lineage import INPUTS_CHANGED
+from twice.core.lineage import INPUTS_CHANGED, NO_VERSION
 from twice.core.table.token import Intention, Kind
 from twice.core.task import Rerun, Task
 
@@ -84,7 +84,7 @@ def difference(state: SliceState) -> str | None:
         return "there is no record of what it was computed from"
     reasons = [CODE_CHANGED] if state.published.code != state.present.code else []
     if state.present.inputs is None:
-        reasons.append(state.because or "an input has no version to compare")
+        reasons.append(state.because or NO_VERSION)
     elif state.published.inputs != state.present.inputs and (not reasons or state.because == INPUTS_CHANGED):
         # Other code mostly makes another plan: that is not a second reason.
         reasons.append(state.because or (INPUTS_NOT_NAMED if state.published.inputs is None else INPUTS_CHANGED))

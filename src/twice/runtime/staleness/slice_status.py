@@ -15,7 +15,7 @@ from typing import Any
 
 from twice.core.backfill.plan import PlannedSlice
 from twice.core.ledger.record import TABLE, InputRecord, RunRecord
-from twice.core.lineage import EARLIER, has_plan, what_changed
+from twice.core.lineage import EARLIER, NO_VERSION, has_plan, what_changed
 from twice.core.ports import Leaf, Target, Touched
 from twice.core.slice import Slice
 from twice.core.table.token import Intention, SliceToken, token_name
@@ -130,7 +130,7 @@ def _reason(changes: Mapping[str, _Change | None], slice_: Slice, held: Sequence
             return f"its input {table} changed since version {version}"
     unversioned = [record for record in held if record.kind != TABLE and record.identity is None]
     leaves = [Leaf(record.kind, record.name, None) for record in unversioned]
-    return (what_changed(leaves, ()) or "an input has no version to compare") if unversioned else None
+    return (what_changed(leaves, ()) or NO_VERSION) if unversioned else None
 
 
 def _tables(changes: Mapping[str, _Change | None]) -> frozenset[str]:

@@ -428,3 +428,10 @@ def test_a_function_of_other_values_is_distinguished_from_other_constants() -> N
     assert what_changed((table, plan, one), (table, plan, one)) is None
     assert what_changed((table, plan, two), (table, plan, one)) == "a function that it calls computes with other values"
     assert what_changed((Leaf("delta", "t", "2", 2), plan, two), (table, plan, one)) == "its inputs changed"
+
+
+def test_an_input_without_a_version_is_named_as_the_reason_whatever_plan_it_makes() -> None:
+    """A query of PostgreSQL has the number of its snapshot in its plan: another one on each run."""
+    rows = Leaf("postgres", "ops.repairs", None)
+    now, before = (rows, Leaf(PLAN, "", "2")), (rows, Leaf(PLAN, "", "1"))
+    assert what_changed(now, before) == "an input has no version to compare"
