@@ -14,6 +14,7 @@ from typing import Any
 from tests.proof.protocol.system import LEASE_LOST, LOST, Commit, Run, Seen, Sent
 
 from twice import Daily, audit, replace, task
+from twice.core.failure.failpoints import Crash
 from twice.core.ledger.outbox import EffectRecord, EffectState
 from twice.core.ledger.record import (
     Adopted,
@@ -69,7 +70,7 @@ class Ended:
     how: str
 
 
-class _Pending(BaseException):
+class _Pending(Crash):
     """Nothing in the runtime may catch this: the system has not answered yet."""
 
 
@@ -305,7 +306,7 @@ class ModelTarget:
 
     def published(self, table: Any, token_names: Sequence[str]) -> Published:
         version, generation = self._line.ask("published")
-        return Published(version, {APP: generation})
+        return Published(version, {**dict.fromkeys(token_names, 0), APP: generation})  # nobody takes this table over
 
     def provenance(self, table: Any, token_name: str, generation: int, at: int | None = None) -> CommitNote | None:
         commit: Commit | None = self._line.ask("provenance", generation)
