@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "twice"
 
 COMMAND_LINE = "`twice --help` and bad usage answer before a database library or an engine is loaded"
+EARLY = "Ctrl-C while the command line is loaded is answered, too"
 FIRST_USE = "importing twice, or declaring a task, loads no engine"
 NO_PYSPARK = "it must report that pyspark is missing"
 PARSERS = "files that come from the cache need neither sqlglot nor jinja2"
@@ -21,6 +22,7 @@ SESSION = "status, history and effects start no Spark"
 ENCLOSED = "the process outside a proof loads nothing of the inside"
 
 HIDDEN = {
+    "__main__": EARLY,
     "cli": COMMAND_LINE,
     "api.declare": FIRST_USE,
     "identical": FIRST_USE,

@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 import traceback
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,14 +38,13 @@ def main(answers: str, asking: str, *paths: str) -> None:
     requests = os.fdopen(os.dup(0), "rb")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # user code that reads its input must not read our requests
     serving = Serving()
-    with os.fdopen(int(answers), "wb") as to:
-        while True:
-            try:
-                request = pickle.load(requests)
-            except EOFError:
-                return
-            to.write(_packed(serving, request))
-            to.flush()
+    with os.fdopen(int(answers), "wb") as to, suppress(EOFError):
+        try:
+            while True:
+                to.write(_packed(serving, pickle.load(requests)))
+                to.flush()
+        except KeyboardInterrupt:
+            sys.exit(130)  # without a trace: who asked was interrupted, and says so
 
 
 def _end_after(process: int) -> None:

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM in the middle of what must not be cut in two. Standard library only."""
+"""Ctrl-C and SIGTERM in the middle of what must not be cut in two."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+
+from twice.errors import Interrupted
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _DEPTH = 30
@@ -44,6 +46,8 @@ def behind(
 
 def exit_code_of(interrupt: BaseException) -> int:
     """By convention 128 and the signal's number."""
+    if isinstance(interrupt, Interrupted):
+        return interrupt.exit_code
     asked = interrupt.__cause__ if isinstance(interrupt, BrokenOff) else interrupt
     return 128 + (signal.SIGTERM if isinstance(asked, Terminated) else signal.SIGINT)
 
