@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 from twice.core.hints import hint, option
 from twice.core.local_day import begin_of
 from twice.core.slice import Bounds, Slice, SliceValue
-from twice.errors import BeforeStart, DeclarationError, UsageError
+from twice.errors import BeforeStart, DeclarationError, Hint, UsageError
 
 Grain = Literal["day", "month", "hour", "window"]
 ValueType = Literal["date", "timestamp"]
@@ -85,7 +85,7 @@ class TimeScope:
         if local is None:
             instant = _instant(text)
             if instant is None:
-                raise UsageError(f"{text!r} is not a {self._noun} of this task", fix=f"Give it as {self._example}.")
+                raise UsageError(f"{text!r} is not a {self._noun} of this task", fix=self._form(text))
             self._refuse_other_zone(text, instant)
             found = self.slice_at(instant)
         else:
@@ -93,6 +93,22 @@ class TimeScope:
         if found.start == found.end:
             raise self._skipped(text)
         return self._begun(found)
+
+    def _form(self, text: str) -> str:
+        """How a slice is named. Somebody who named a day of a scope in UTC wants all of it."""
+        form = f"Give it as {self._example}."
+        try:
+            day = date.fromisoformat(text)
+        except ValueError:
+            return form
+        if self._grain not in ("hour", "window") or day.isoformat() != text:
+            return form
+        following = day + timedelta(days=1)
+        whole = f"All {self._noun}s of that day"
+        return Hint(
+            f"{form} {whole}: --start {day} --end {following}, or twice backfill.",
+            f'{form} {whole}: interval=("{day}", "{following}"), or twice.backfill.',
+        )
 
     def _skipped(self, text: str) -> UsageError:
         return UsageError(f"{text} does not exist in {self.zone}: its clocks skipped it", fix="Leave it out.")
