@@ -12,10 +12,10 @@ from functools import cached_property
 from typing import ClassVar, Literal
 from zoneinfo import ZoneInfo
 
-from twice.core.hints import hint, option
+from twice.core.hints import command, hint, interval, option
 from twice.core.local_day import begin_of
 from twice.core.slice import Bounds, Slice, SliceValue
-from twice.errors import BeforeStart, DeclarationError, Hint, UsageError
+from twice.errors import BeforeStart, DeclarationError, UsageError
 
 Grain = Literal["day", "month", "hour", "window"]
 ValueType = Literal["date", "timestamp"]
@@ -103,12 +103,8 @@ class TimeScope:
             return form
         if self._grain not in ("hour", "window") or day.isoformat() != text:
             return form
-        following = day + timedelta(days=1)
-        whole = f"All {self._noun}s of that day"
-        return Hint(
-            f"{form} {whole}: --start {day} --end {following}, or twice backfill.",
-            f'{form} {whole}: interval=("{day}", "{following}"), or twice.backfill.',
-        )
+        whole = interval(text, (day + timedelta(days=1)).isoformat())
+        return hint("{} All {}s of that day: {}, or {}.", form, self._noun, whole, command("backfill"))
 
     def _skipped(self, text: str) -> UsageError:
         return UsageError(f"{text} does not exist in {self.zone}: its clocks skipped it", fix="Leave it out.")
