@@ -40,7 +40,7 @@ Normal negative outcomes (an audit's result, a lint finding) are values; only th
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 UNCHANGED = "The table is unchanged."
 OTHER_SCOPE = (
@@ -80,10 +80,12 @@ def followed_by(text: str, more: str) -> str:
 
 class TwiceError(Exception):
     """Raised on purpose. `str()` gives one paragraph a person can act on; `details()` the same as data: `code`, `what`,
-    `where`, `now`, `fix`, which are attributes too. `exit_code` is how the command line would end."""
+    `where`, `now`, `fix`, which are attributes too. `exit_code` is how the command line would end. `results`: of a call
+    for several slices, the runs that ended well."""
 
     code: ClassVar[str] = "error"
     exit_code: ClassVar[int] = 1
+    results: tuple[Any, ...] = ()
 
     def __init__(self, what: str, *, where: str = "", now: str = "", fix: str = "") -> None:
         super().__init__(what)

@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "twice"
 
 COMMAND_LINE = "`twice --help` and bad usage answer before a database library or an engine is loaded"
+EARLY = "Ctrl-C while the command line is loaded is answered, too"
 FIRST_USE = "importing twice, or declaring a task, loads no engine"
 NO_PYSPARK = "it must report that pyspark is missing"
 PARSERS = "files that come from the cache need neither sqlglot nor jinja2"
@@ -25,6 +26,7 @@ STARTUP = "Python runs it before any other code; it loads its neighbour by its f
 RULES = "a rule is one file in its folder, and no list names it"
 
 HIDDEN = {
+    "__main__": EARLY,
     "cli": COMMAND_LINE,
     "api.declare": FIRST_USE,
     "identical": FIRST_USE,

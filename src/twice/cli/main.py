@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from twice.cli import backfill, effects, graph, ledger, lint, prove, records, runs, setup, upkeep
+from twice.cli.options import BETWEEN_ATTEMPTS
 from twice.core.version import __version__
 
 app = typer.Typer(
@@ -91,5 +92,5 @@ def main() -> None:
     try:
         app(prog_name="twice")
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
+        print(BETWEEN_ATTEMPTS, file=sys.stderr)
         sys.exit(130)

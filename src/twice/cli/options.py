@@ -11,7 +11,7 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import Enum
 from functools import wraps
 from pathlib import Path
@@ -27,9 +27,12 @@ from twice.core.hints import Hints, hints_for
 from twice.errors import Interrupted, TwiceError, UsageError
 
 if TYPE_CHECKING:
+    from twice.core.results.run import RunResult
     from twice.wiring.open_project import OpenProject
 
 SCHEMA_VERSION = 1
+BETWEEN_ATTEMPTS = "interrupted. No attempt was under way, so no table is half written. Run it again."
+"""An attempt that is interrupted has a message of its own."""
 
 
 class Format(str, Enum):
@@ -119,7 +122,8 @@ def print_error(error: TwiceError, *, as_json: bool, debug: bool) -> None:
     if debug:
         traceback.print_exception(error, file=sys.stderr)
     if as_json:
-        print_json({"error": error.details()})
+        others = {"results": [run_data(result) for result in error.results]} if error.results else {}
+        print_json({**others, "error": error.details()})
     else:
         print(f"error[{error.code}]: {_paragraph(error)}", file=sys.stderr)
 
@@ -152,8 +156,17 @@ def _print_interrupted(interrupt: KeyboardInterrupt, *, as_json: bool, debug: bo
     if error is not None and (as_json or debug):
         print_error(error, as_json=as_json, debug=debug)
     else:
-        print(_paragraph(error) if error else "interrupted", file=sys.stderr)
+        print(_paragraph(error) if error else BETWEEN_ATTEMPTS, file=sys.stderr)
     return interrupt.exit_code if isinstance(interrupt, Interrupted) else exit_code_of(interrupt)
+
+
+def run_data(result: RunResult) -> dict[str, Any]:
+    return without_earlier({**asdict(result), "outcome": result.outcome.value})
+
+
+def without_earlier(data: dict[str, Any]) -> dict[str, Any]:
+    """Each of them is in the list itself."""
+    return {key: value for key, value in data.items() if key != "earlier"}
 
 
 def print_json(body: dict[str, Any]) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,7 +13,20 @@ import typer
 
 from twice.cli.effects import effect_text
 from twice.cli.hints import runnable
-from twice.cli.options import HERE, Date, Format, Output, TaskName, Wait, Where, boundary, print_error, print_json
+from twice.cli.options import (
+    HERE,
+    Date,
+    Format,
+    Output,
+    TaskName,
+    Wait,
+    Where,
+    boundary,
+    print_error,
+    print_json,
+    run_data,
+    without_earlier,
+)
 from twice.cli.records import make_right
 from twice.core.closed import assert_never
 from twice.core.failure.interruption import exit_code_of
@@ -21,7 +35,7 @@ from twice.core.results.summary import counted, counted_of
 from twice.core.since import SINCE
 from twice.core.slice import WHOLE
 from twice.core.table.mark import version_text
-from twice.errors import Interrupted, UsageError
+from twice.errors import Interrupted, TwiceError, UsageError
 
 if TYPE_CHECKING:
     from twice.runtime.run.explain import Explanation
@@ -114,7 +128,7 @@ def plan(
     with where.open() as opened:
         forecasts = runs.plan(opened, task, date)
     if output is Format.json:
-        print_json({"plan": [_without_earlier(asdict(explain)) for explain in forecasts]})
+        print_json({"plan": [without_earlier(asdict(explain)) for explain in forecasts]})
     else:
         for explain in forecasts:
             _print_explanation(explain)
@@ -136,9 +150,10 @@ def _run(asked: _NamedSlices, request: RunRequest, output: Format, where: Where)
 
     with where.open() as opened:
         slices = runs.slices(opened, asked.task, asked.date, _interval(asked))
-        results = runs.run(opened, asked.task, slices, request)
+        with _printing_others(output):
+            results = runs.run(opened, asked.task, slices, request)
     if output is Format.json:
-        print_json({"results": [_as_data(result) for result in results]})
+        print_json({"results": [run_data(result) for result in results]})
     else:
         for result in results:
             _print_result(result)
@@ -220,7 +235,7 @@ def _left_stale(end: TaskEnd) -> str:
 def _end_data(end: TaskEnd) -> dict[str, Any]:
     return {
         "task": end.task,
-        "results": [_as_data(result) for result in end.results],
+        "results": [run_data(result) for result in end.results],
         "error": end.error.details() if end.error else None,
         "waits_for": end.waits_for,
         "left_out": end.left_out,
@@ -243,13 +258,17 @@ def _interval(asked: _NamedSlices) -> tuple[datetime, datetime] | None:
     return moment(start), moment(end)
 
 
-def _as_data(result: RunResult) -> dict[str, Any]:
-    return _without_earlier({**asdict(result), "outcome": result.outcome.value})
-
-
-def _without_earlier(data: dict[str, Any]) -> dict[str, Any]:
-    """Each of them is in the list itself."""
-    return {key: value for key, value in data.items() if key != "earlier"}
+@contextmanager
+def _printing_others(output: Format) -> Iterator[None]:
+    """A slice that failed does not hide those of the same call that ended well. As JSON they stand beside the error."""
+    try:
+        yield
+    except (TwiceError, Interrupted) as end:
+        error = end.error if isinstance(end, Interrupted) else end
+        for result in error.results if output is Format.text else ():
+            _print_result(result)
+        sys.stdout.flush()
+        raise
 
 
 def _print_result(result: RunResult) -> None:

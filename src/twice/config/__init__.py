@@ -211,9 +211,7 @@ def _settings(written: Written, file: Path, profile: str | None, origins: Mappin
         spark=_spark(written.spark, origin),
         effects=_effects(written.effects, origin),
         connections={
-            name: ConnectionSettings(
-                **{**each.model_dump(), "url": origin.secret(f"connections.{name}.url", each.url, "url")}
-            )
+            name: ConnectionSettings(**{**each.model_dump(), "url": origin.secret(f"connections.{name}.url", each.url)})
             for name, each in written.connections.items()
         },
         root=root,

@@ -37,8 +37,8 @@ class Origins:
     def of(self, name: str) -> str:
         return self.known.get(name, str(self.file))
 
-    def secret(self, name: str, text: str, shown: str | None = None) -> Secret:
-        return Secret(text, f"{self.of(name)}: {shown or name}")
+    def secret(self, name: str, text: str) -> Secret:
+        return Secret(text, f"{self.of(name)}: {name}")
 
     def path(self, name: str, text: str) -> Path:
         local = local_path(self.secret(name, text).reveal(), name, self.of(name))

@@ -75,6 +75,11 @@ def option(name: str, value: str | int | tuple[str, ...] | None = None) -> Optio
     return Option(name, value)
 
 
+def interval(start: str, end: str) -> Hint:
+    """Whose end is not included: two options, and one argument."""
+    return Hint(f"--start {start} --end {end}", f"interval=({_literal(start)}, {_literal(end)})")
+
+
 def command(verb: str, task: str | None = None, *, date: str | None = None) -> Command:
     """A command about a task, or about one slice of it."""
     return Command(verb, task, () if date is None else (option("date", date),))

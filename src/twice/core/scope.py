@@ -187,6 +187,16 @@ def cut_of(scope: Scope) -> str:
             assert_never(scope)
 
 
+def column_of_cut(scope: TimeScope, cut: str) -> str:
+    """Where a scope of the same column that cuts like this holds its slices: by default another than this one does."""
+    grain, _, zone = cut.partition("@")
+    kinds: dict[str, type[TimeScope]] = {"month": Monthly, "hour": Hourly, "window": Every, "day": Daily}
+    kind = kinds.get(grain.partition("/")[0])
+    if kind is None or scope.slice_column is not None:
+        return scope.held_in.name
+    return kind(scope.column, start=kind._example, zone=zone or None).held_in.name
+
+
 def slice_named(scope: Scope, text: str | None) -> Slice:
     """The slice a caller asks for. A time scope needs a date; the clock is never asked."""
     match scope:

@@ -13,7 +13,7 @@ from typing import ClassVar, Literal
 from zoneinfo import ZoneInfo
 
 from twice.core.closed import assert_never
-from twice.core.hints import hint, option
+from twice.core.hints import command, hint, interval, option
 from twice.core.local_day import begin_of
 from twice.core.slice import Bounds, Slice, SliceValue
 from twice.errors import BeforeStart, DeclarationError, UsageError
@@ -97,7 +97,7 @@ class TimeScope:
         if local is None:
             instant = _instant(text)
             if instant is None:
-                raise UsageError(f"{text!r} is not a {self._noun} of this task", fix=f"Give it as {self._example}.")
+                raise UsageError(f"{text!r} is not a {self._noun} of this task", fix=self._form(text))
             self._refuse_other_zone(text, instant)
             found = self.slice_at(instant)
         else:
@@ -105,6 +105,18 @@ class TimeScope:
         if found.start == found.end:
             raise self._skipped(text)
         return self._begun(found)
+
+    def _form(self, text: str) -> str:
+        """How a slice is named. Somebody who named a day of a scope in UTC wants all of it."""
+        form = f"Give it as {self._example}."
+        try:
+            day = date.fromisoformat(text)
+        except ValueError:
+            return form
+        if self._grain not in ("hour", "window") or day.isoformat() != text:
+            return form
+        whole = interval(text, (day + timedelta(days=1)).isoformat())
+        return hint("{} All {}s of that day: {}, or {}.", form, self._noun, whole, command("backfill"))
 
     def _skipped(self, text: str) -> UsageError:
         return UsageError(f"{text} does not exist in {self.zone}: its clocks skipped it", fix="Leave it out.")

@@ -101,10 +101,19 @@ def check_fit(result: Shape, table: Shape) -> None:
     differences = [f"{column.name} ({column.type}) is new" for column in found.new]
     differences += [f"{column.name} ({column.type}) is missing" for column in found.missing]
     differences += [f"{ours.name} is {ours.type}, the table has {theirs.type}" for ours, theirs in found.retyped]
-    fix = "Change the task to give the table's columns, or restate into a new table."
+    raise SchemaDrift(f"the result's columns are not the table's: {'; '.join(differences)}", fix=_way_out(found))
+
+
+def _way_out(found: Drift) -> str:
     if found.only_new:
-        fix = "Set evolve=True in the task's policy to add new columns, or drop them from the result."
-    raise SchemaDrift(f"the result's columns are not the table's: {'; '.join(differences)}", fix=fix)
+        return "Set evolve=True in the task's policy to add new columns, or drop them from the result."
+    if found.retyped:
+        return "Cast to the table's types in the task, or declare a new target and backfill it."
+    names = ", ".join(column.name for column in found.missing)
+    return (
+        f"Give {names} still, as NULL. To be rid of it, drop it from the table by your own hand, then run again: ALTER "
+        "TABLE … DROP COLUMN, which Delta does once the table has delta.columnMapping.mode = name."
+    )
 
 
 def check_named(table: str, shape: Shape, layout: Layout) -> None:

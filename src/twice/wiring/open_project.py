@@ -202,7 +202,11 @@ def _table(settings: Settings, project: Project, targets: Targets, task: Task) -
     system = task.target.format or project.format
     table = f"{system}:{task.target.name}"
     names = tuple(dict.fromkeys((*task.formerly, task.name))) if task.formerly else ()
-    found = targets.location(system)
+    try:
+        found = targets.location(system)
+    except DeclarationError as error:
+        error.what += f"; {task.name} writes {task.target}, and its records in the ledger are kept by that server"
+        raise
     if settings.environment is None:
         return TaskTable(found.here, table, found.known_as, found.formerly, names)
     before = tuple(dict.fromkeys((found.here, found.known_as, *found.formerly)))

@@ -71,7 +71,9 @@ def test_a_process_that_died_where_something_could_not_be_blocked_does_not_say_t
     assert "files written by libraries in C" in caught.value.now
 
 
-def test_ctrl_c_ends_the_process_and_removes_its_scratch_folder(tmp_path: Path) -> None:
+def test_ctrl_c_ends_the_process_and_removes_its_scratch_folder(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     asked = project(tmp_path, SLEEPING)
     with closing(prover_of(tmp_path)) as prover:
         begun = prover.scratch / "tmp" / "begun"
@@ -79,6 +81,7 @@ def test_ctrl_c_ends_the_process_and_removes_its_scratch_folder(tmp_path: Path) 
         with signals_raise(), pytest.raises(KeyboardInterrupt):
             prover.ask(asked)
         assert not begun.exists()
+    assert capfd.readouterr().err == "", "who asked was interrupted, and says so"
 
 
 ASKING = """

@@ -81,6 +81,41 @@ def test_the_jvm_of_a_killed_process_ends_by_itself(tmp_path: Path) -> None:
     assert not alive(jvm)
 
 
+AGAIN = """
+import os, signal, threading
+from pathlib import Path
+from pyspark.sql import SparkSession
+from twice.engine.session.session import SessionSettings, close, embedded
+from twice.errors import Interrupted
+settings = SessionSettings(Path("t"), Path("w"), short_jobs=True, archive="use")
+signal.signal(signal.SIGINT, signal.default_int_handler)
+made = SparkSession.__init__
+def interrupted(*arguments, **options):
+    SparkSession.__init__ = made
+    os.kill(os.getpid(), signal.SIGINT)
+    made(*arguments, **options)
+SparkSession.__init__ = interrupted
+try:
+    embedded(settings)
+except Interrupted as interrupt:
+    print(interrupt)
+assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+spark = embedded(settings)
+print(spark.range(3).count())
+close(spark)
+"""
+
+
+def test_after_an_interrupted_start_the_same_process_may_start_spark_again(tmp_path: Path) -> None:
+    """As in a notebook."""
+    done = python(AGAIN, tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [
+        "interrupted while Spark was starting. No table was touched. Run it again.",
+        "3",
+    ]
+
+
 OWN = """
 from pathlib import Path
 from pyspark.sql import SparkSession

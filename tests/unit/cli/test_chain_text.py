@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from twice.cli import runs
-from twice.cli.options import Format
+from twice.cli.options import Format, print_error
 from twice.cli.records import stale_line
 from twice.cli.runs import print_ends
 from twice.core.results.run import Outcome, RunResult, SliceResult
@@ -19,7 +19,7 @@ from twice.core.scope import Daily
 from twice.core.since import SINCE
 from twice.core.slice import WHOLE
 from twice.core.table.mark import version_of
-from twice.errors import Interrupted, RunError
+from twice.errors import Interrupted, RunError, SliceBusy
 from twice.runtime.run.run_many import Report, TaskEnd
 from twice.runtime.staleness.stale import Stale
 
@@ -60,6 +60,35 @@ def test_as_json_an_interrupt_leaves_one_document_with_what_ended_before_it(
     document = json.loads(capsys.readouterr().out)
     assert [task["left_out"] for task in document["tasks"]] == ["it begins later"]
     assert document["error"]["where"] == "below[2026-06-09]"
+
+
+def done(label: str) -> RunResult:
+    return RunResult("below", Outcome.PUBLISHED, (SliceResult(label, 1, 3, None),), "attempt", "never published", 7)
+
+
+def busy() -> SliceBusy:
+    error = SliceBusy("another attempt is running this slice", where="below[2026-06-08]")
+    error.results = (done("2026-06-07"), done("2026-06-09"))
+    return error
+
+
+@pytest.mark.parametrize("end", [busy(), Interrupted(busy(), 130)], ids=["failed", "interrupted"])
+def test_a_run_of_several_slices_prints_those_that_ended_well_before_the_error(
+    end: BaseException, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(type(end)), runs._printing_others(Format.text):
+        raise end
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("below")]
+    assert lines == [f"below[2026-06-{day}]: published (generation 1, 3 rows, version 7)" for day in ("07", "09")]
+
+
+def test_as_json_they_stand_beside_the_error(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SliceBusy) as caught, runs._printing_others(Format.json):
+        raise busy()
+    print_error(caught.value, as_json=True, debug=False)
+    document = json.loads(capsys.readouterr().out)
+    assert [result["slices"][0]["label"] for result in document["results"]] == ["2026-06-07", "2026-06-09"]
+    assert document["error"]["code"] == "busy"
 
 
 def test_tasks_are_right_of_those_asked_and_what_was_left_is_named(

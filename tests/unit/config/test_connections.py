@@ -41,7 +41,9 @@ def test_a_variable_that_is_not_set_is_reported_where_it_is_named(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("SHOP_URL", raising=False)
-    with pytest.raises(DeclarationError, match=r"twice.toml: url: the environment variable SHOP_URL is not set"):
+    with pytest.raises(
+        DeclarationError, match=r"twice.toml: connections.postgres.url: the environment variable SHOP_URL is not set"
+    ):
         Targets(load(project)).of(TableName.parse("postgres:shop.orders"), _Session())
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import date, datetime, timedelta, timezone
 from itertools import pairwise
+from typing import Any
 from zoneinfo import available_timezones
 
 import pytest
@@ -14,7 +15,7 @@ from twice.core.scope import Daily, Every, Hourly, Monthly, Whole, days, hours, 
 from twice.core.since import Since
 from twice.core.slice import WHOLE
 from twice.core.time_scope import TimeScope
-from twice.errors import BeforeStart, DeclarationError, UsageError
+from twice.errors import BeforeStart, DeclarationError, Hint, UsageError
 
 UTC = timezone.utc
 ZONES = sorted(zone for zone in available_timezones() if "/" in zone and not zone.startswith(("Etc/", "SystemV/")))
@@ -144,6 +145,23 @@ def test_lookback_never_reaches_before_the_start() -> None:
 def test_a_malformed_or_impossible_date_is_refused_with_the_right_form(text: str) -> None:
     with pytest.raises(UsageError, match="is not a day of this task. Give it as 2026-06-09"):
         Daily("order_date", start="2026-01-01").slice_of(text)
+
+
+@pytest.mark.parametrize(
+    ("scope", "noun"),
+    [
+        (Hourly("at", start="2026-01-01T00"), "hour"),
+        (Every("at", start="2026-01-01T00:00", minutes=15), "window"),
+    ],
+)
+def test_a_day_given_for_a_shorter_slice_is_answered_with_the_ways_to_a_whole_day(scope: Any, noun: str) -> None:
+    with pytest.raises(UsageError, match=f"'2026-10-25' is not a {noun} of this task") as refused:
+        scope.slice_of("2026-10-25")
+    fix = refused.value.fix
+    assert fix.endswith(f"All {noun}s of that day: --start 2026-10-25 --end 2026-10-26, or twice backfill.")
+    assert isinstance(fix, Hint) and 'interval=("2026-10-25", "2026-10-26")' in fix.python
+    with pytest.raises(UsageError, match=r"Give it as 2026-06-09T13(:15)?\.$"):
+        scope.slice_of("2026-02-30")
 
 
 def test_a_date_before_the_start_is_refused_naming_the_start() -> None:

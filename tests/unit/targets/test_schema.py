@@ -72,6 +72,13 @@ def test_the_message_names_every_column_and_the_way_out() -> None:
     assert "evolve" not in text
 
 
+def test_a_removed_column_may_stay_as_null_or_be_dropped_by_hand() -> None:
+    table = Shape((Column("a", "int"), Column("b", "string")))
+    with pytest.raises(SchemaDrift, match=r"Give b still, as NULL\. .* ALTER TABLE … DROP COLUMN") as refused:
+        check_fit(Shape((Column("a", "int"),)), table)
+    assert "restate" not in str(refused.value)
+
+
 def test_names_that_differ_only_by_case_are_one_name() -> None:
     with pytest.raises(SchemaDrift, match="two columns named A"):
         check_names(Shape((Column("a", "int"), Column("A", "int"))))

@@ -11,6 +11,7 @@ from twice.config import explain, load
 from twice.core.ledger.record_owner import RecordOwner
 from twice.core.project.project import assemble
 from twice.core.task import Task
+from twice.errors import DeclarationError
 from twice.wiring.open_project import open_project, record_owner_of
 
 URL = "postgresql://twice:s3kr1t@db.example.com:5433/shop"
@@ -49,6 +50,15 @@ def test_a_project_that_moves_with_its_ledger_and_its_tables_stays_the_same_and_
     before, after = home(tmp_path / "here"), home(tmp_path / "there")
     assert before.key("t0") == after.key("t0")
     assert before.effect_owner("t0") != after.effect_owner("t0")
+
+
+def test_a_missing_url_is_named_with_the_connection_and_the_task_that_wants_it(tmp_path: Path) -> None:
+    toml = '[connections.bikes]\nurl = "${env:NO_SUCH_URL}"'
+    with pytest.raises(DeclarationError) as refused:
+        home(tmp_path, "shop.rides", "bikes:public.stations", toml=toml)
+    assert "connections.bikes.url" in refused.value.where
+    assert refused.value.what.startswith("the environment variable NO_SUCH_URL is not set; t1 writes bikes:public.")
+    assert home(tmp_path, "shop.rides", toml=toml).tables, "a connection that no task writes to is not read"
 
 
 def test_two_clones_with_one_shared_ledger_are_distinguished(tmp_path: Path) -> None:

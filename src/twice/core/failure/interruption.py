@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM in the middle of what must not be cut in two. Standard library only."""
+"""Ctrl-C and SIGTERM in the middle of what must not be cut in two."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from twice.core.failure.failpoints import Crash
+from twice.errors import Interrupted
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _DEPTH = 30
@@ -99,6 +100,8 @@ def _was_handed_its_caller(frame: FrameType) -> bool:
 
 def exit_code_of(interrupt: BaseException) -> int:
     """By convention 128 and the signal's number."""
+    if isinstance(interrupt, Interrupted):
+        return interrupt.exit_code
     return 128 + (signal.SIGTERM if isinstance(asked_by(interrupt), Terminated) else signal.SIGINT)
 
 

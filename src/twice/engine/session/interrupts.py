@@ -9,6 +9,7 @@ py4j's own way shuts down every line to the JVM, the other threads' too, and the
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import socket
 import threading
@@ -21,6 +22,7 @@ from pyspark import SparkContext
 
 from twice.core.failure.interruption import SIGNALS
 
+_LATER_S = 0.05
 Handler = Callable[[int, FrameType | None], object]
 
 
@@ -51,6 +53,11 @@ class _Stopping:
         self.before = before
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
+        if _is_collecting(frame):
+            again = threading.Timer(_LATER_S, os.kill, (os.getpid(), number))
+            again.daemon = True
+            again.start()
+            return
         try:
             self.before(number, frame)
         except BaseException:
@@ -71,6 +78,16 @@ def _drop_line(frame: FrameType | None) -> None:
         with suppress(OSError):
             taken.shutdown(socket.SHUT_RDWR)
         taken.close()
+
+
+def _is_collecting(frame: FrameType | None) -> bool:
+    """py4j tells the JVM of objects that Python has dropped in callbacks of weak references. Python prints what is
+    raised there and goes on: the interrupt would be lost."""
+    while frame is not None:
+        if frame.f_code.co_name == "<lambda>" and frame.f_globals.get("__name__") == "py4j.java_gateway":
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _is_calling(frame: FrameType | None) -> bool:

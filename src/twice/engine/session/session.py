@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 from twice.engine.session import archive as archives
 from twice.engine.session import interrupts, jars
 from twice.engine.session.java import Java, find_java, remember_packages
+from twice.engine.session.starting import starting
 from twice.engine.session.supported import (
     DELTA_CATALOG,
     DELTA_EXTENSION,
@@ -105,7 +106,8 @@ def existing() -> SparkSession | None:
 
 
 def embedded(settings: SessionSettings) -> SparkSession:
-    """Start Spark in this process's own JVM. The JVM ends with `close`, or at the latest with the process."""
+    """Start Spark in this process's own JVM. The JVM ends with `close`, at the latest with the process; at once, where
+    the start is interrupted."""
     refuse_remote()
     java = find_java()
     delta = jars.ready(settings.cache)
@@ -114,16 +116,18 @@ def embedded(settings: SessionSettings) -> SparkSession:
     settings.folder.mkdir(parents=True, exist_ok=True)
     settings.warehouse.mkdir(parents=True, exist_ok=True)
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    # The rest never becomes a command line: any user of the machine could read a secret there.
-    _start_jvm(_spark_conf({k: v for k, v in wanted.items() if k.startswith(_SUBMITTED)}), settings.log)
-    before = interrupts.handlers()
-    spark = SparkSession.builder.config(conf=_spark_conf(wanted)).getOrCreate()
-    interrupts.stopping_jobs(before)
-    for name in _PYSPARK_LOGGERS:
-        logging.getLogger(name).setLevel(logging.CRITICAL)
-    atexit.register(close, spark)
-    refuse_remote_files(spark)
-    remember_packages(spark._jvm)
+    with starting() as start:
+        # The rest never becomes a command line: any user of the machine could read a secret there.
+        _start_jvm(_spark_conf({k: v for k, v in wanted.items() if k.startswith(_SUBMITTED)}), settings.log)
+        builder = SparkSession.builder.config(conf=_spark_conf(wanted))
+        SparkContext.getOrCreate(_with(SparkConf(), wanted))
+        start.hold_signals()
+        spark = builder.getOrCreate()
+        for name in _PYSPARK_LOGGERS:
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+        atexit.register(close, spark)
+        refuse_remote_files(spark)
+        remember_packages(spark._jvm)
     return spark
 
 
@@ -266,7 +270,10 @@ def _quoted(option: str) -> str:
 
 
 def _spark_conf(settings: Mapping[str, str]) -> SparkConf:
-    conf = SparkConf(loadDefaults=False)
+    return _with(SparkConf(loadDefaults=False), settings)
+
+
+def _with(conf: SparkConf, settings: Mapping[str, str]) -> SparkConf:
     for key, value in settings.items():
         conf.set(key, value)
     return conf

@@ -14,6 +14,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from twice.core.results.proof import Proof
 from twice.errors import EnvironmentProblem
@@ -34,14 +35,13 @@ def serve(answer: Answer, answers: int, asking: int, paths: Sequence[str]) -> No
     sys.path[:] = [*paths]
     requests = os.fdopen(os.dup(0), "rb")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # user code that reads its input must not read our requests
-    with os.fdopen(answers, "wb") as to:
-        while True:
-            try:
-                request = pickle.load(requests)
-            except EOFError:
-                return
-            to.write(_packed(answer, request))
-            to.flush()
+    with os.fdopen(answers, "wb") as to, suppress(EOFError):
+        try:
+            while True:
+                to.write(_packed(answer, pickle.load(requests)))
+                to.flush()
+        except KeyboardInterrupt:
+            sys.exit(130)  # without a trace: who asked was interrupted, and says so
 
 
 def _end_after(process: int) -> None:

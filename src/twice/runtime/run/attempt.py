@@ -200,6 +200,8 @@ def _let_go(context: RunContext, claim: Claim) -> None:
 def _as_failure(error: BaseException, where: str) -> TwiceError:
     if isinstance(error, TwiceError):
         return error.at(where)
+    if isinstance(error, Interrupted):
+        return error.error.at(where)
     if interruption(error) is error:
         return RunError("interrupted", where=where, fix="Run it again: it will look first.")
     return RunError(

@@ -50,7 +50,7 @@ def _busy(task: Task, busy: Busy, waited: bool) -> SliceBusy:
         + (" still" if waited else "")
         + f"; its lease runs until {_clock_time(busy.until)}",
         where=run_label(task.name, [busy.label]),
-        now="This command changed nothing.",
+        now="This command left the slice to it.",
         fix=hint("Wait for it with {}, or run again later: it will look first.", option("wait")),
     )
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 
+from twice.core.failure.interruption import exit_code_of
 from twice.core.project.project import Project
 from twice.core.results.run import PLAIN_RUN, RunRequest, RunResult
 from twice.core.scope import slice_named, slices_named
@@ -14,7 +16,7 @@ from twice.core.slice import Slice
 from twice.core.table.token import Kind
 from twice.core.task import Task
 from twice.core.time_scope import TimeScope
-from twice.errors import BeforeStart, TwiceError, UsageError
+from twice.errors import UNCHANGED, BeforeStart, Interrupted, RunError, TwiceError, UsageError
 from twice.runtime.context import RunContext
 from twice.runtime.run.run_task import run_task
 from twice.runtime.staleness.downstream import followed
@@ -23,12 +25,14 @@ from twice.runtime.staleness.stale import Stale, failed_labels, reached
 from twice.runtime.table.displaced_rows import to_come_back
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+_LISTED = 5
 
 
 @dataclass(frozen=True)
 class TaskEnd:
-    """How one task of a chain ended: its results, or its error, or the failed task that it waits for, or why it has
-    nothing to do with the chain's date. `stale`: slices of other dates that are not right, and were left."""
+    """How one task of a chain ended: its results, with its error if a slice failed, or the failed task that it waits
+    for, or why it has nothing to do with the chain's date. `stale`: slices of other dates that are not right, and were
+    left."""
 
     task: str
     results: tuple[RunResult, ...] = ()
@@ -43,7 +47,8 @@ def run_slices(
 ) -> tuple[RunResult, ...]:
     """Each slice in its own run, with the earlier ones its scope looks back to, oldest first.
 
-    A failed slice does not stop the later ones; the first failure is raised when all were tried.
+    A failed slice does not stop the later ones; the first failure is raised when all were tried, and has the `results`
+    of the others.
     """
     return _each(context, task, with_lookback(task, slices, request.kind), request)
 
@@ -76,13 +81,53 @@ def _each(context: RunContext, task: Task, slices: tuple[Slice, ...], request: R
         except TwiceError as error:
             failures.append(error)
 
-    for slice_ in slices:
-        run(slice_, request)
-    for slice_ in to_come_back(context.ledger, task, made):
-        run(slice_, RunRequest(wait=request.wait, silent=request.silent))
-    if failures:
-        raise failures[0]
+    with _telling(results, failures):
+        for slice_ in slices:
+            run(slice_, request)
+        for slice_ in to_come_back(context.ledger, task, made):
+            run(slice_, RunRequest(wait=request.wait, silent=request.silent))
+        if failures:
+            raise failures[0]
+    return _flat(results)
+
+
+Results = Mapping[Slice, Sequence[RunResult]]
+
+
+def _flat(results: Results) -> tuple[RunResult, ...]:
     return tuple(result for runs in results.values() for result in runs)
+
+
+@contextmanager
+def _telling(results: Results, failures: Sequence[TwiceError]) -> Iterator[None]:
+    """An error speaks for its own slice: what became of the others of the call is said after it, and goes with it."""
+    try:
+        yield
+    except TwiceError as error:
+        _tell(error, _flat(results), [each for each in failures if each is not error])
+        raise
+    except Interrupted as interrupt:
+        _tell(interrupt.error, _flat(results), failures)
+        raise
+    except KeyboardInterrupt as interrupt:
+        between = RunError("interrupted between two attempts", fix="Run it again: it will look first.")
+        _tell(between, _flat(results), failures)
+        raise Interrupted(between, exit_code_of(interrupt)) from interrupt
+
+
+def _tell(error: TwiceError, done: tuple[RunResult, ...], failed: Sequence[TwiceError]) -> None:
+    error.results = done
+    published = list(dict.fromkeys(slice_.label for result in done for slice_ in result.slices))
+    if published:
+        error.now = error.now.replace(UNCHANGED, "This attempt changed nothing.")
+        error.now += f" Published, of the same call: {_listed(published)}."
+    if failed:
+        error.now += f" Failed, too: {_listed([f'{each.where} ({each.code})' for each in failed])}."
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - _LISTED
+    return ", ".join(names[:_LISTED]) + (f" and {more} more" if more > 0 else "")
 
 
 Report = Callable[[TaskEnd], None]
@@ -100,7 +145,7 @@ def run_in_order(
     ends: dict[str, TaskEnd] = {}
     for task in project.in_order():
         broken = [up.name for up in project.upstream(task) if ends[up.name].error or ends[up.name].waits_for]
-        ends[task.name] = TaskEnd(task.name, waits_for=broken[0]) if broken else _end_of(task, run)
+        ends[task.name] = TaskEnd(task.name, waits_for=broken[0]) if broken else _end_of(task, run, report)
         report(ends[task.name])
     return tuple(ends.values())
 
@@ -143,11 +188,15 @@ def _no_more(labels: Sequence[str]) -> str:
     return f"the task's scope no longer has {', '.join(labels)}"
 
 
-def _end_of(task: Task, run: Callable[[Task], tuple[RunResult, ...]]) -> TaskEnd:
+def _end_of(task: Task, run: Callable[[Task], tuple[RunResult, ...]], report: Report) -> TaskEnd:
     try:
         return TaskEnd(task.name, run(task))
     except TwiceError as error:
-        return TaskEnd(task.name, error=error.at(task.name))
+        return TaskEnd(task.name, error.results, error=error.at(task.name))
+    except Interrupted as interrupt:
+        if interrupt.error.results:
+            report(TaskEnd(task.name, interrupt.error.results))
+        raise
 
 
 def run_all(

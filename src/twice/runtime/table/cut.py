@@ -12,10 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from twice.core.ports import Published, Target
-from twice.core.scope import cut_of, label_of
+from twice.core.scope import column_of_cut, cut_of, label_of
 from twice.core.table.owner import cut_token, form_of, last_cut_token, owner_of
 from twice.core.table.token import SliceToken, token_name
 from twice.core.task import Task
+from twice.core.time_scope import TimeScope
 from twice.core.write import appended_again, cut_text
 from twice.errors import OTHER_SCOPE, UNCHANGED, TableTaken
 from twice.runtime.context import RunContext
@@ -122,9 +123,11 @@ def _other_cut(task: Task, held: Mapping[str, int]) -> TableTaken | None:
     column = task.write.layout(task.scope).slice_column
     if task.write.kind != "replace" or column is None or not column.derived or newest == mine:
         return None
+    theirs = newest or other[0]
+    assert isinstance(task.scope, TimeScope)  # others give no slice column
+    where = column_of_cut(task.scope, theirs)
     return TableTaken(
-        f"{task.target} holds in {column.name} one value per {cut_text(newest or other[0])}, and this scope one per "
-        f"{cut_text(mine)}",
+        f"{task.target} holds in {where} one value per {cut_text(theirs)}, and this scope one per {cut_text(mine)}",
         now=UNCHANGED,
         fix="Use the scope that it was published with, or give the task a new target.",
     )

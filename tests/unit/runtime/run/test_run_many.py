@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import date
+from datetime import date, timedelta
 from typing import Any
 
 import pytest
@@ -11,11 +11,12 @@ from tests.unit.runtime.conftest import RuntimeSetup
 
 from twice import Daily, Every, Hourly, Monthly, Outcome, Since, Whole, days, insert_new, merge, read, task
 from twice import replace as replace_rows
+from twice.core.ledger.record import ClaimRequest
 from twice.core.ports import Touched
 from twice.core.project.project import assemble
 from twice.core.results.run import RunResult
 from twice.core.task import Task
-from twice.errors import UsageError, UserCodeError
+from twice.errors import Interrupted, SliceBusy, UsageError, UserCodeError
 from twice.runtime.run.explain import explain_run
 from twice.runtime.run.run_many import TaskEnd, run_all, run_in_order, run_slices, slices_of_day
 from twice.runtime.run.run_task import run_task
@@ -57,6 +58,84 @@ def test_a_chain_reports_each_task_when_it_ended(runtime: RuntimeSetup) -> None:
     with pytest.raises(KeyboardInterrupt):
         run_all(context, DAY, None, lambda end: messages.append(end.task))
     assert messages == ["copy"]
+
+
+BACK_TWO = Daily("order_date", start="2026-01-01", lookback=2)
+BACK = ("2026-06-07", "2026-06-08")
+
+
+def held(runtime: RuntimeSetup, *labels: str) -> None:
+    """Another process has them in hand."""
+    for label in labels:
+        runtime.ledger.claim(ClaimRequest("copy", [label], f"other-{label}", "run", "host:1"), timedelta(minutes=5))
+
+
+def asked_for(declared: Task) -> tuple[Any, ...]:
+    return (declared.scope.slice_of(DAY),)  # type: ignore[union-attr]
+
+
+def test_of_several_slices_a_busy_one_does_not_hide_what_was_published(runtime: RuntimeSetup) -> None:
+    declared = runtime.declare(job("copy", "shop.orders", BACK_TWO))
+    held(runtime, BACK[0])
+    with pytest.raises(SliceBusy) as caught:
+        run_slices(runtime.context, declared, asked_for(declared))
+    error = caught.value
+    assert error.where == f"copy[{BACK[0]}]"
+    assert error.now == f"This command left the slice to it. Published, of the same call: {BACK[1]}, {DAY}."
+    assert [result.slices[0].label for result in error.results] == [BACK[1], DAY]
+    assert {result.outcome for result in error.results} == {Outcome.PUBLISHED}
+
+
+def test_every_slice_that_failed_is_named(runtime: RuntimeSetup) -> None:
+    declared = runtime.declare(job("copy", "shop.orders", BACK_TWO))
+    held(runtime, BACK[0], DAY)
+    with pytest.raises(SliceBusy) as caught:
+        run_slices(runtime.context, declared, asked_for(declared))
+    assert caught.value.now.endswith(f"Published, of the same call: {BACK[1]}. Failed, too: copy[{DAY}] (busy).")
+
+
+def test_a_failed_slice_does_not_say_that_the_table_is_unchanged_when_others_were_published(
+    runtime: RuntimeSetup,
+) -> None:
+    def copied(rows: Any, run: Any) -> Any:
+        if run.slice.label == BACK[1]:
+            raise RuntimeError("no")
+        return rows
+
+    inputs = {"rows": read("shop.orders", by="order_date")}
+    declared = runtime.declare(
+        task("shop.copy", name="copy", scope=BACK_TWO, write=replace_rows(), inputs=inputs)(copied)
+    )
+    with pytest.raises(UserCodeError) as caught:
+        run_slices(runtime.context, declared, asked_for(declared))
+    assert caught.value.now == f"This attempt changed nothing. Published, of the same call: {BACK[0]}, {DAY}."
+
+
+def test_an_interrupt_says_what_the_call_had_published(runtime: RuntimeSetup) -> None:
+    def stopping(rows: Any, run: Any) -> Any:
+        if run.slice.label == DAY:
+            raise KeyboardInterrupt
+        return rows
+
+    inputs = {"rows": read("shop.orders", by="order_date")}
+    declared = task("shop.copy", name="copy", scope=BACK_TWO, write=replace_rows(), inputs=inputs)(stopping)
+    context = replace(runtime.context, project=assemble("p", [declared]))
+    with pytest.raises(Interrupted) as caught:
+        run_slices(context, declared, asked_for(declared))
+    assert caught.value.error.now == f"This attempt changed nothing. Published, of the same call: {', '.join(BACK)}."
+    ends: list[TaskEnd] = []
+    with pytest.raises(Interrupted):
+        run_all(context, DAY, None, ends.append)
+    assert [[result.slices[0].label for result in end.results] for end in ends] == [[*BACK]]
+
+
+def test_a_chain_reports_the_slices_of_a_task_that_ended_before_one_failed(runtime: RuntimeSetup) -> None:
+    declared = runtime.declare(job("copy", "shop.orders", BACK_TWO))
+    held(runtime, BACK[1])
+    (end,) = run_all(runtime.context, DAY, None)
+    assert isinstance(end.error, SliceBusy)
+    assert [result.slices[0].label for result in end.results] == [BACK[0], DAY]
+    assert declared.name == end.task
 
 
 def test_a_plan_names_every_slice_that_the_run_would_look_at(runtime: RuntimeSetup) -> None:

@@ -26,6 +26,7 @@ from twice.runtime.run.explain import explain
 from twice.runtime.run.run_task import run_task
 from twice.runtime.staleness.decide import RECUT
 from twice.runtime.staleness.slice_status import slice_statuses
+from twice.runtime.table.cut import refusal_of_cut
 from twice.runtime.upkeep.mark import Reset, reset_mark
 from twice.runtime.upkeep.takeover import Takeover, take_over
 from twice.targets.memory.rows import Rows
@@ -199,6 +200,17 @@ def test_windows_that_became_shorter_do_not_take_rows_of_others_away_with_their_
     ):
         run(stocked, windowed(QUARTER), "2026-06-09T01:00")
     assert len(stocked.revenue) == 1
+
+
+def test_a_table_of_another_cut_is_named_with_its_own_column() -> None:
+    """The column of the new scope is not in the table."""
+    every = Every("started_at", start="2026-01-01T00:00", minutes=720)
+    declared = task("shop.rides", scope=every, inputs={}, write=replace_rows(), name="rides")(lambda: None)
+    refused = refusal_of_cut(declared, frozenset(), {"hour": 1})
+    assert refused is not None
+    assert refused.what == (
+        "shop.rides holds in started_hour one value per hour, and this scope one per window of 720 minutes"
+    )
 
 
 def version(
