@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from twice.cli import runs
+from twice.cli import run_text
 from twice.cli.options import Format, print_error
 from twice.cli.records import stale_line
-from twice.cli.runs import print_ends
+from twice.cli.run_text import print_ends
 from twice.core.results.run import Outcome, RunResult, SliceResult
 from twice.core.scope import Daily
 from twice.core.since import SINCE
@@ -76,14 +76,14 @@ def busy() -> SliceBusy:
 def test_a_run_of_several_slices_prints_those_that_ended_well_before_the_error(
     end: BaseException, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(type(end)), runs._printing_others(Format.text):
+    with pytest.raises(type(end)), run_text.printing_others(Format.text):
         raise end
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("below")]
     assert lines == [f"below[2026-06-{day}]: published (generation 1, 3 rows, version 7)" for day in ("07", "09")]
 
 
 def test_as_json_they_stand_beside_the_error(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SliceBusy) as caught, runs._printing_others(Format.json):
+    with pytest.raises(SliceBusy) as caught, run_text.printing_others(Format.json):
         raise busy()
     print_error(caught.value, as_json=True, debug=False)
     document = json.loads(capsys.readouterr().out)
@@ -152,9 +152,9 @@ def test_a_run_that_lost_to_another_says_the_mark_as_a_date_and_its_hint_names_n
     lost = RunResult("feed", Outcome.ALREADY, (SliceResult("since", version_of(date(2026, 6, 9))),), "a", "b was first")
     printed((TaskEnd("feed", (lost,)),))
     assert capsys.readouterr().out.splitlines()[0] == "feed[since]: already published (mark 2026-06-09)"
-    assert runs._dated(lost) == ""
-    assert runs._dated(replace(lost, slices=(SliceResult("all", 2),))) == ""
-    assert runs._dated(replace(lost, slices=(SliceResult("2026-06-09", 2),))) == " --date 2026-06-09"
+    assert run_text.dated(lost) == ""
+    assert run_text.dated(replace(lost, slices=(SliceResult("all", 2),))) == ""
+    assert run_text.dated(replace(lost, slices=(SliceResult("2026-06-09", 2),))) == " --date 2026-06-09"
 
 
 def test_one_is_counted_as_one(capsys: pytest.CaptureFixture[str]) -> None:
@@ -168,7 +168,7 @@ _UNCOUNTED = re.compile(
 )
 
 
-@pytest.mark.parametrize("path", sorted(Path(runs.__file__).parent.glob("*.py")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(Path(run_text.__file__).parent.glob("*.py")), ids=lambda path: path.stem)
 def test_no_command_counts_by_itself(path: Path) -> None:
     """`counted` knows that one is no plural."""
     assert _UNCOUNTED.findall(path.read_text()) == []

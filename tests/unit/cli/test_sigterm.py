@@ -36,7 +36,10 @@ def test_sigterm_raises_what_ends_a_command_in_order_and_the_system_decides_agai
 def test_a_command_that_sigterm_ended_exits_143_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(typer.Exit) as ended:
         boundary(told_to_end)(debug=False)
-    assert (ended.value.exit_code, capsys.readouterr().err) == (143, "interrupted\n")
+    assert (ended.value.exit_code, capsys.readouterr().err) == (
+        143,
+        "interrupted. No attempt was under way, so no table is half written. Run it again.\n",
+    )
 
 
 def test_a_handler_of_the_processs_own_stays() -> None:
