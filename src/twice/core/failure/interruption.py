@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from types import CodeType, FrameType
 from typing import Any
 
@@ -92,10 +93,14 @@ def _code_of(handler: Any) -> CodeType | None:
 
 
 def _was_handed_its_caller(frame: FrameType) -> bool:
-    values = list(frame.f_locals.values())
-    values += [each for value in values if type(value) is tuple for each in value]
-    handed = any(value is frame.f_back for value in values) and frame.f_back is not None
-    return handed and any(isinstance(value, int) and value in signal.valid_signals() for value in values)
+    """Whether its arguments are a signal's number and, right after it, its caller's frame."""
+    given = inspect.getargvalues(frame)
+    values = [given.locals.get(name) for name in given.args]
+    values += given.locals.get(given.varargs, ()) if given.varargs else ()
+    return any(
+        isinstance(number, int) and number in signal.valid_signals() and handed is not None and handed is frame.f_back
+        for number, handed in pairwise(values)
+    )
 
 
 def exit_code_of(interrupt: BaseException) -> int:

@@ -20,7 +20,7 @@ from typing import Any
 from pyspark import SparkContext, java_gateway
 from pyspark.sql import SparkSession
 
-from twice.core.failure.interruption import exit_code_of
+from twice.core.failure.interruption import exit_code_of, interruption
 from twice.engine.session import interrupts
 from twice.errors import Interrupted, RunError
 
@@ -91,13 +91,15 @@ def starting() -> Iterator[Start]:
             raise start.interrupt
     except BaseException as error:
         interrupt = start.interrupt or (error if isinstance(error, KeyboardInterrupt) else None)
-        if interrupt is None:
+        if interrupt is None and interruption(error) is None:
             _give_back(start)
             raise
         start.end_jvm()
         _give_back(start)
         _forget_jvm()
         start.jvm_ended()
+        if interrupt is None:
+            raise  # what a caller's own signal handler raised
         raise Interrupted(
             RunError("interrupted while Spark was starting", now="No table was touched.", fix="Run it again."),
             exit_code_of(interrupt),
@@ -124,6 +126,7 @@ def _forget_jvm() -> None:
         if gateway is not None:
             gateway.shutdown()
     SparkContext._gateway = SparkContext._jvm = None
+    SparkContext._active_spark_context = None  # `stop` gets there only if the JVM answers, or fails as it expects
     SparkSession._instantiatedSession = None
     _PY4J.setLevel(logging.NOTSET)
     logging.getLogger().removeFilter(_unless_cut_off)

@@ -7,6 +7,7 @@ import functools
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -198,7 +199,13 @@ def test_who_is_stopped_by_a_callers_handler_while_it_claims_holds_nothing(
 def test_a_backfill_that_a_callers_handler_ends_gives_its_batch_back(
     runtime: RuntimeSetup, handler: str, parallel: int
 ) -> None:
-    declared: Task = revenue_task(told_to_end, policy=Policy(retry=Retry(attempts=1)))
+    sent = threading.Lock()
+
+    def told_once(orders: Rows) -> Rows:
+        """Of two threads one: a second signal would come when its handler is gone again."""
+        return told_to_end(orders) if sent.acquire(blocking=False) else summed(orders)
+
+    declared: Task = revenue_task(told_once, policy=Policy(retry=Retry(attempts=1)))
     runtime.declare(declared)
     record, _ = start(runtime.context, BackfillRequest("revenue", "2026-06-09", "2026-06-10", batch="off"))
     handle, raised = HANDLERS[handler]
