@@ -38,8 +38,8 @@ is used, else one is started and stays. `date` is the logical date, as text or a
 
 A Spark session of your own must be a classic one of Spark 4 with Delta: `spark.sql.extensions` is
 `io.delta.sql.DeltaSparkSessionExtension`, `spark.sql.catalog.spark_catalog` is
-`org.apache.spark.sql.delta.catalog.DeltaCatalog`, and Delta's jars are on its class path. What is missing is named when a
-verb is called; a running session cannot be given it.
+`org.apache.spark.sql.delta.catalog.DeltaCatalog`, and Delta's jars are on its class path. What is missing is named
+when a verb is called; a running session cannot be given it.
 
 Two ways to name several slices, as on the command line: the **interval** of `run` is an orchestrator's, and its end is
 not included (`--start`, `--end`); a **backfill** takes the first and the last slice, and both are included (`--from`,
