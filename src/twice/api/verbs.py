@@ -29,6 +29,7 @@ from twice.project import run as runs
 from twice.project.task_argument import declared_as, name_of
 from twice.runtime.backfill.worker import Stop
 from twice.runtime.run.explain import Explanation
+from twice.runtime.run.run_many import TaskEnd
 from twice.runtime.staleness.stale import Stale
 from twice.wiring import open_project as opening
 
@@ -77,9 +78,7 @@ def run_all(
     patience = arguments.seconds(wait)
     with _open(project, profile) as opened:
         ends = runs.run_all(opened, arguments.label(date), patience)
-    for end in ends:
-        if end.error is not None:
-            raise end.error
+    _raise_first_error(ends)
     hints = _hints(project, profile)
     return RunAllResult(
         tuple(_reworded(result, hints) for end in ends for result in end.results),
@@ -119,9 +118,7 @@ def retry(
     with _open(project, profile) as opened:
         name = None if task is None else declared_as(opened, task)
         ends = runs.retry(opened, name, arguments.label(date), arguments.seconds(wait))
-    for end in ends:
-        if end.error is not None:
-            raise end.error
+    _raise_first_error(ends)
     hints = _hints(project, profile)
     return RetryResult(
         tuple(_reworded(result, hints) for end in ends for result in end.results),
@@ -264,6 +261,12 @@ def _carried_out(
     backfills.work(opened, record.name, lambda _: None, Stop.never(), parallel)
     result = backfills.show(opened, record.name)
     return result if plan is None else replace(result, notes=plan.notes)
+
+
+def _raise_first_error(ends: Sequence[TaskEnd]) -> None:
+    for end in ends:
+        if end.error is not None:
+            raise end.error
 
 
 def _open(project: str | Path, profile: str | None) -> AbstractContextManager[opening.OpenProject]:

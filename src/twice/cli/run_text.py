@@ -41,7 +41,7 @@ def print_ends(run: Callable[[Report], tuple[TaskEnd, ...]], output: Format) -> 
             raise
         error = interrupt.error if isinstance(interrupt, Interrupted) else None
         print_json({"tasks": [_end_data(end) for end in known], "error": error.details() if error else None})
-        return interrupt.exit_code if isinstance(interrupt, Interrupted) else exit_code_of(interrupt)
+        return exit_code_of(interrupt)
     failed = [end for end in ends if end.error or end.waits_for]
     if output is Format.json:
         print_json({"tasks": [_end_data(end) for end in ends]})
