@@ -1,5 +1,5 @@
 """Every strategy is ended at every failpoint, in every way, and is run again, on real Delta and PostgreSQL: walks.py.
-In memory: tests/unit/runtime/run/test_every_strategy.py. Real kills: test_crash_on_delta.py, test_postgres_kills.py."""
+In memory: tests/runtime/run/test_every_strategy.py. Real kills: test_crash_on_delta.py, test_postgres_kills.py."""
 
 from __future__ import annotations
 

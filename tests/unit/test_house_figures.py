@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
 from scripts import house_figures
 
 TABLE = Path(__file__).parents[2] / "docs" / "decisions" / "0022-rooms-words-and-one-api.md"
@@ -28,23 +27,16 @@ def is_near(old: int, new: int) -> bool:
     return abs(old - new) <= max(1, TOLERANCE * old)
 
 
-@pytest.fixture(scope="module")
-def now() -> dict[str, tuple[int, ...]]:
-    return house_figures.figures()
-
-
-def test_the_table_of_the_house_is_still_true(now: dict[str, tuple[int, ...]]) -> None:
-    table = written()
+def test_the_table_of_the_house_is_still_true_and_there_is_no_ring_at_all() -> None:
+    """In one test: reading the whole source takes seconds."""
+    now, table = house_figures.figures(), written()
+    assert now["import rings (modules in them)"] == (0,)
     stale = {
         row: f"written {table.get(row)}, now {found}"
         for row, found in now.items()
         if len(table.get(row, ())) != len(found) or not all(map(is_near, table[row], found))
     }
     assert stale == {}, f"run scripts/house_figures.py and write it into {TABLE.name}"
-
-
-def test_there_is_no_ring_at_all(now: dict[str, tuple[int, ...]]) -> None:
-    assert now["import rings (modules in them)"] == (0,)
 
 
 def test_a_ring_is_found_with_all_its_modules() -> None:

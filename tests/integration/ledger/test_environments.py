@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from sqlalchemy import delete
 from tests.processes.ledger_processes import MINUTE
-from tests.unit.runtime.conftest import DAY as MOVED_DAY
-from tests.unit.runtime.conftest import RuntimeSetup, ShiftedClock, make_runtime, revenue_task, summed
+from tests.runtime.conftest import DAY as MOVED_DAY
+from tests.runtime.conftest import RuntimeSetup, ShiftedClock, make_runtime, revenue_task, summed
 
 from twice import PublishedSlice, call
 from twice.core.backfill.plan import BackfillPlan, BackfillRequest, PlannedBatch, PlannedSlice

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tests.cutting_proxy import Cut, CuttingProxy
 from tests.postgres_server import PASSWORD, QUOTED_PASSWORD, PostgresServer
-from tests.unit.runtime.conftest import DAY, RuntimeSetup, ShiftedClock, make_runtime, revenue_task
+from tests.runtime.conftest import DAY, RuntimeSetup, ShiftedClock, make_runtime, revenue_task
 
 from twice.core.failure.failpoints import Action, Point, SendPoint, armed
 from twice.core.ledger.record import AttemptState, Claim, ClaimRequest, Facts

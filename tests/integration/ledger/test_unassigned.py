@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 from sqlalchemy import MetaData, text
-from tests.unit.runtime.conftest import COLUMNS, REVENUE, RuntimeSetup, ShiftedClock, make_runtime, revenue_task
-from tests.unit.runtime.run.test_since import Source, at, copy_task
+from tests.runtime.conftest import COLUMNS, REVENUE, RuntimeSetup, ShiftedClock, make_runtime, revenue_task
+from tests.runtime.run.test_since import Source, at, copy_task
 
 from twice import PublishedSlice, call, merge
 from twice.core.failure.failpoints import Crash, Point, armed, crash_at

@@ -15,7 +15,7 @@ from psycopg.errors import LockNotAvailable
 from tests.contracts import target_suite as suite
 from tests.contracts.postgres_harness import PostgresHarness
 from tests.postgres_server import PostgresServer
-from tests.unit.runtime.conftest import REVENUE, RuntimeSetup, ShiftedClock, make_runtime, revenue_task, summed
+from tests.runtime.conftest import REVENUE, RuntimeSetup, ShiftedClock, make_runtime, revenue_task, summed
 
 from twice import Outcome, Since, merge, read, task
 from twice.core.failure.failpoints import Point, SendPoint, armed

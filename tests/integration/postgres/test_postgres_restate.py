@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.contracts.postgres_harness import PostgresHarness
 from tests.contracts.target_suite import DAILY, DAY, NEXT, REVENUE, generations, plan_of
-from tests.unit.runtime.conftest import RuntimeSetup, ShiftedClock, make_runtime, revenue_task
+from tests.runtime.conftest import RuntimeSetup, ShiftedClock, make_runtime, revenue_task
 
 from twice import Outcome
 from twice.core.backfill.plan import BackfillRequest, StatusChoice

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date, datetime, timedelta, timezone
 from itertools import pairwise
 from typing import Any
-from zoneinfo import available_timezones
+from zoneinfo import ZoneInfo, available_timezones
 
 import pytest
 from hypothesis import given, settings
@@ -233,14 +233,20 @@ BACK_OVER_MIDNIGHT = ["America/St_Johns", "America/Moncton", "America/Goose_Bay"
 @pytest.mark.parametrize("zone", [*BACK_OVER_MIDNIGHT, "America/Havana", "America/Sao_Paulo"])
 def test_every_instant_is_in_exactly_one_slice_also_where_clocks_were_put_back_over_midnight(zone: str) -> None:
     scope = Daily("at", start="1990-01-01", zone=zone)
-    at, end = datetime(2006, 1, 1, tzinfo=UTC), datetime(2011, 1, 1, tzinfo=UTC)
+    noons = [datetime(2006, 1, 1, 12, tzinfo=UTC) + timedelta(days=day) for day in range(5 * 365)]
+    changes = [noon for noon, next_ in pairwise(noons) if _offset(noon, zone) != _offset(next_, zone)]
+    assert len(changes) >= 2
+    around = [noon + timedelta(minutes=30 * step) for noon in changes for step in range(-48, 96)]
     outside = []
-    while at < end:
+    for at in (*noons, *around):
         slice_ = scope.slice_at(at)
         if not slice_.start <= at < slice_.end:
             outside.append((at.isoformat(), slice_.label))
-        at += timedelta(minutes=30)
     assert outside == []
+
+
+def _offset(at: datetime, zone: str) -> timedelta | None:
+    return at.astimezone(ZoneInfo(zone)).utcoffset()
 
 
 def test_a_day_begins_at_the_last_midnight_where_clocks_were_put_back_over_it() -> None:
