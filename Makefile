@@ -3,7 +3,8 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-postgres test test-long test-mutants check bench soak docs clean
+.PHONY: help setup demo demo-postgres test test-long test-mutants test-first-hour check bench soak docs reference site wheel \
+	clean
 
 BIN := .venv/bin
 
@@ -21,7 +22,7 @@ KILLS ?= 500
 SEED ?= 1
 
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)$$/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-22s%s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)$$/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-24s%s\n", $$1, $$2 }'
 
 setup: $(READY) ## virtual environment from the lock file, jars; instant when nothing changed
 
@@ -41,12 +42,14 @@ check: $(READY) ## format, lint, types, import contracts, unit tests: what pre-c
 	@echo "lint" && $(BIN)/ruff check --quiet $(SOURCES)
 	@echo "types" && $(BIN)/mypy
 	@echo "import contracts" && output=$$($(BIN)/lint-imports --no-logo 2>&1) || { echo "$$output"; exit 1; }
-	@echo "unit tests" && $(BIN)/python -m pytest -q -n auto tests/unit
+	@echo "unit tests" && $(BIN)/python -m pytest -q -n auto -m "not process" tests/unit
 
 # Every test has its own time limit; the session limit is the bound for all of them together.
 OTHERS := $(BIN)/python -m pytest -q -n 3 --dist loadscope --no-loadscope-reorder --ignore=tests/unit --durations=20
 
 test: check ## check, then every other test in three processes: contracts, Spark, crashes, double fires
+	@echo "unit tests of processes" && \
+		$(BIN)/python -m pytest -q -n auto -m process $$(grep -rl "mark.process" --include="*.py" tests/unit)
 	@echo "all other tests" && $(OTHERS) -m "not long" --session-timeout=4700 tests
 
 test-long: $(READY) ## what `make test` only samples: every failpoint on Delta, every naive job, the whole shop
@@ -54,6 +57,9 @@ test-long: $(READY) ## what `make test` only samples: every failpoint on Delta, 
 
 test-mutants: $(READY) ## take every protection away that needs neither JVM nor server: a test must go red
 	@$(BIN)/python -m pytest -q tests/mutants/test_mutants.py
+
+test-first-hour: $(READY) ## a new user: wheel or git, fresh environment, twice init, its CI, all commands of README and tutorial
+	@$(BIN)/python -m tests.first_hour.new_user
 
 bench: $(READY) ## measure against hand-written Spark; results in bench/results
 	@mkdir -p bench/results
@@ -75,9 +81,24 @@ soak: $(READY) ## the long proof: make soak ROUNDS=50 SEED=1; writes its results
 	@$(BIN)/python -m tests.soak.prove
 	@$(BIN)/python scripts/soak_lint.py --rounds 20000 --seed $(SEED) --result docs/proof/lint.json
 
-docs: $(READY) ## check the documentation: links resolve, examples run
+docs: $(READY) ## check the documentation: links resolve, examples run, the site is whole
 	@$(BIN)/python -m pytest -q tests/docs
 
+reference: $(READY) ## write the pages that are made from the code: command line, API, settings, rules, the picture
+	@for script in render_cli render_configuration render_api render_rules draw_incident; do \
+		$(BIN)/python scripts/$$script.py || exit 1; \
+	done
+
+# Not --quiet: what it does not print it does not count as an error either. The generator's own notice about its successor
+# is left out: docs/decisions/0031.
+site: $(READY) ## the documentation as a site that is read offline: site/index.html
+	@output=$$(NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict 2>&1) || { echo "$$output"; exit 1; }
+	@echo "open site/index.html"
+
+wheel: $(READY) ## the package as one file, dist/twice-VERSION-py3-none-any.whl
+	@.tools/bin/uv build --quiet --wheel --out-dir dist
+	@ls dist/*.whl
+
 clean: ## remove what make made (not your tables)
-	@rm -rf .venv .tools .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf .venv .tools dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find $(SOURCES) -name __pycache__ -type d -prune -exec rm -rf {} +

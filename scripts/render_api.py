@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import twice
+from twice.core.slice import Slice
+from twice.runtime.result.compute import Run
 
 PAGE = Path(__file__).parents[1] / "docs" / "api.md"
 WIDTH = 100
@@ -53,14 +55,15 @@ same.
 
 SECTIONS = {
     "Verbs": "run run_all restate retry plan status history backfill recover prove prove_job session",
-    "Results": "RunResult Outcome RunAllResult RetryResult Explanation Status History BackfillResult RecoverResult "
-    "Proof",
+    "Results": "RunResult Outcome RunAllResult RetryResult Explanation Status TaskStatus History BackfillResult "
+    "RecoverResult Proof",
     "Errors": "TwiceError errors",
     "In results": "SliceResult StaleSlice AuditResult Changes EffectEnd EffectState Recovered Leaf Suspicion RunRecord "
     "AttemptRecord AttemptState Kind SliceRecord InputRecord Intention ProofRecord BackfillRequest BackfillState "
     "SliceReport BatchState SliceStatus StatusChoice BatchSize Comparison Trial TrialResult Difference RowPair Cause "
     "SideEffect",
-    "Declaring tasks": "task sql_task DeclaredTask Task read Read TableName Policy Rerun Empty Retry ErrorMatch",
+    "Declaring tasks": "task sql_task DeclaredTask Task read Input Read TableName Files FileFormat Missing param Param "
+    "ParamKind Policy Rerun Empty Retry ErrorMatch",
     "Scopes": "Daily Monthly Hourly Every Whole Since Scope days hours",
     "Strategies": "replace merge insert_new append_once Strategy MergeOrder NullKeys",
     "Audits": "audit Audit AuditKind Severity",
@@ -69,6 +72,24 @@ SECTIONS = {
     "Keys and comparison": "surrogate_key stable_row_hash assert_identical",
     "Messages": "WorkQueue Inbox Handler Item ItemStatus Worked",
 }
+
+RUN = """## The parameter run
+
+A function with a parameter `run` is handed the run itself, beside its inputs. What it reads is better declared: a table
+with `read(…)`, files with [`read.files(…)`](inputs.md).
+
+```python
+@task(
+    "shop.orders",
+    scope=Daily("order_date", start="2026-06-01"),
+    inputs={"files": read.files("data/{ds}.csv", format="csv", schema="order_id BIGINT, order_date DATE")},
+    write=replace(),
+)
+def orders(files, run):
+    return files.withColumn("loaded_for", F.lit(run.slice.label))
+```
+"""
+"""Not imported, and yet part of what users write."""
 
 
 def page() -> str:
@@ -82,6 +103,7 @@ def page() -> str:
         parts.append(f"## {title}")
         for name in names:
             parts += _entry(name, getattr(twice, name))
+        parts += _run_parameter() if title == "Declaring tasks" else []
     return "\n\n".join(parts) + "\n"
 
 
@@ -89,8 +111,33 @@ def _entry(name: str, public: Any) -> list[str]:
     shape = "\n".join(_shape(name, public))
     code = [f"```text\n{shape}\n```"] if shape else []
     own = [_method(word, each) for word, each in _methods(public)] if inspect.isclass(public) else []
+    if _is_declarer(public):
+        return _declarer(name, public)
     text = (_alias_doc(name) if _is_alias(public) else inspect.getdoc(public) or "").strip()
     return [f"### {name}", *code, text, *(["\n".join(own)] if own else [])]
+
+
+def _run_parameter() -> list[str]:
+    shape = "\n".join(f"run.{each.name}: {each.type}" for each in fields(Run))
+    slice_ = ", ".join(f"`{each.name}`" for each in fields(Slice) if each.name != "bounds")
+    ends = f"A slice has {slice_}: two UTC instants, of which the second is not included, and its name, `2026-06-09`."
+    return [RUN.strip(), f"```text\n{shape}\n```", inspect.getdoc(Run) or "", ends]
+
+
+def _is_declarer(public: Any) -> bool:
+    """Something that is called, and has calls of its own beside: `read(…)` and `read.files(…)`."""
+    return public in (twice.read, twice.param)
+
+
+def _declarer(name: str, public: Any) -> list[str]:
+    """Each way to call it, with what it says."""
+    calls = [(name, type(public).__call__)]
+    calls += [(f"{name}.{word}", each) for word, each in vars(type(public)).items() if inspect.isfunction(each)]
+    parts = [f"### {name}", (inspect.getdoc(public) or "").strip()]
+    for word, function in calls:
+        if not word.rpartition(".")[2].startswith("_"):
+            parts += [f"```text\n{_signature(word, function)}\n```", (inspect.getdoc(function) or "").strip()]
+    return parts
 
 
 def _is_alias(public: Any) -> bool:

@@ -2,11 +2,13 @@
 
 `make demo` runs it. Every command is really run, every kill is a SIGKILL to Python and its JVM, every number is read
 from the tables. It stops with exit code 1 if one of its claims does not hold. Tables stay in ./demo-shop; the next demo
-starts with a clean one.
+starts with a clean one. `--numbers FILE` also writes what it read from the tables, for the picture of the README.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 import os
 import shutil
 import signal
@@ -84,12 +86,17 @@ class Demo:
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(description="The shop's revenue, killed and run again.")
+    parser.add_argument("--numbers", type=Path, help="write what was read from the tables to this file")
+    asked = parser.parse_args()
     console = Console(highlight=False)
     started = time.monotonic()
     try:
         demo = prepare(console)
         for step in (naive_is_killed, twice_is_killed, run_again, restate, audit_fails):
             step(demo)
+        if asked.numbers:
+            asked.numbers.write_text(_numbers(demo), encoding="utf-8")
         what_to_try_next(demo, time.monotonic() - started)
     except ClaimFailed as failed:
         console.print(f"[bold red]A claim did not hold:[/] {failed}")
@@ -294,6 +301,16 @@ def _compare(demo: Demo, seen: Revenue) -> None:
         remark = "" if times == 1 else f"[red]x {times.normalize():f}[/]"
         table.add_row(f"    {region}", f"{exact:,.2f}", f"{seen.get(region, Decimal(0)):,.2f}", remark)
     demo.console.print(table)
+
+
+def _numbers(demo: Demo) -> str:
+    read = {
+        "orders": demo.truth,
+        "naive": demo.revenue("naive/revenue_daily"),
+        "twice": demo.revenue("shop/revenue_daily"),
+    }
+    regions = {name: {region: str(amount) for region, amount in sorted(found.items())} for name, found in read.items()}
+    return json.dumps({"day": DAY, "killed_after": KILL_AFTER, **regions}, indent=2) + "\n"
 
 
 def _sum(revenue: Revenue) -> Decimal:

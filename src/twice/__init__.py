@@ -28,18 +28,20 @@ from twice.core.effect import (
     webhook,
 )
 from twice.core.failure.transience import ErrorMatch
+from twice.core.file_input import FileFormat, Files, Missing
 from twice.core.ledger.outbox import EffectState
 from twice.core.ledger.record import AttemptRecord, AttemptState, InputRecord, RunRecord, SliceRecord
+from twice.core.param import Param, ParamKind, param
 from twice.core.ports import Leaf, Suspicion
 from twice.core.results.proof import Cause, Difference, Proof, ProofRecord, RowPair, SideEffect, Trial, TrialResult
 from twice.core.results.recover import Recovered, RecoverResult
 from twice.core.results.run import EffectEnd, Outcome, RetryResult, RunAllResult, RunResult, SliceResult, StaleSlice
-from twice.core.results.status import History, Status
+from twice.core.results.status import History, Status, TaskStatus
 from twice.core.retry import Retry
 from twice.core.scope import Daily, Every, Hourly, Monthly, Scope, Whole, days, hours
 from twice.core.since import Since
 from twice.core.table.token import Intention, Kind
-from twice.core.task import Empty, Policy, Read, Rerun, Strategy, TableName, Task, read
+from twice.core.task import Empty, Input, Policy, Read, Rerun, Strategy, TableName, Task, read
 from twice.core.version import __version__ as __version__
 from twice.core.write import Changes, NullKeys
 from twice.engine.frames.keys import stable_row_hash, surrogate_key
@@ -99,10 +101,13 @@ __all__ = [
     "ErrorMatch",
     "Every",
     "Explanation",
+    "FileFormat",
+    "Files",
     "Handler",
     "History",
     "Hourly",
     "Inbox",
+    "Input",
     "InputRecord",
     "Intention",
     "Item",
@@ -110,9 +115,12 @@ __all__ = [
     "Kind",
     "Leaf",
     "MergeOrder",
+    "Missing",
     "Monthly",
     "NullKeys",
     "Outcome",
+    "Param",
+    "ParamKind",
     "Policy",
     "Probe",
     "Proof",
@@ -143,6 +151,7 @@ __all__ = [
     "Suspicion",
     "TableName",
     "Task",
+    "TaskStatus",
     "Trial",
     "TrialResult",
     "TwiceError",
@@ -161,6 +170,7 @@ __all__ = [
     "hours",
     "insert_new",
     "merge",
+    "param",
     "plan",
     "prove",
     "prove_job",

@@ -4,7 +4,8 @@
     ├── UsageError                  the command or call is wrong                             exit 2
     │   └── BeforeStart             the slice is before the first one that the task has
     ├── DeclarationError            a task, a project or its configuration is wrong          exit 2
-    │   └── TableTaken              the table is another task's, or appended to under another scope
+    │   ├── TableTaken              the table is another task's, or appended to under another scope
+    │   └── LayoutDiffers           the table is partitioned otherwise than the task's slices need
     ├── SliceBusy                   another attempt holds the lease of this slice            exit 3
     ├── EnvironmentProblem          Java, jars, Spark or the ledger cannot be used here      exit 4
     │   └── LedgerOutOfReach        the ledger's server went away, or never answered
@@ -12,7 +13,7 @@
     ├── BodyDiffers                 a known id came with another body                        exit 1
     └── RunError                    one run of one task failed                               exit 1
         ├── UserCodeError           the task's own code raised
-        ├── InputMissing            an input table does not exist or cannot be read
+        ├── InputMissing            an input does not exist or cannot be read
         ├── ResultRefused           the result may not be written as it is
         │   ├── Nondeterministic    the plan gives another result on the next run
         │   ├── SchemaDrift         the result's columns are not the table's
@@ -22,7 +23,8 @@
         ├── AuditFailed             staged rows did not pass; they were never visible
         ├── StageMismatch           what was staged is not what was computed
         │   ├── StageLost           staged rows are gone before they were published
-        │   └── TableChanged        others changed a table in between, or what it was read through is gone
+        │   ├── TableChanged        others changed a table in between, or what it was read through is gone
+        │   └── FileChanged         an input file changed while it was read
         ├── Superseded              another attempt landed first, with another intention or without rows
         ├── LeaseLost               this attempt was too slow and stops before publishing
         ├── Quarantined             every retry failed: it waits for a person (twice retry)  exit 5
@@ -109,7 +111,7 @@ class TwiceError(Exception):
         return self
 
     def reword(self, words: Callable[[str], str]) -> None:
-        """In the caller's own words, from here on: what to do next, and what was asked for."""
+        """As the caller would say it, from here on: what to do next, and what was asked for."""
         self.what = self.what.python if isinstance(self.what, Hint) else self.what
         self.fix = words(self.fix)
 
@@ -134,6 +136,10 @@ class DeclarationError(TwiceError):
 
 class TableTaken(DeclarationError):
     code = "table-taken"
+
+
+class LayoutDiffers(DeclarationError):
+    """The table is partitioned otherwise than the task's slices need."""
 
 
 class SliceBusy(TwiceError):
@@ -189,7 +195,10 @@ class Nondeterministic(ResultRefused):
 
 
 class SchemaDrift(ResultRefused):
+    """`rebuild`: the columns that cannot be changed in place."""
+
     code = "schema-drift"
+    rebuild: tuple[str, ...] = ()
 
 
 class RowsOutsideSlice(ResultRefused):
@@ -220,6 +229,12 @@ class TableChanged(StageMismatch):
     """It comes from outside: a new attempt starts from the beginning, and no person has to look at the slice."""
 
     code = "table-changed"
+
+
+class FileChanged(StageMismatch):
+    """It comes from outside: a new attempt lists the files again, and no person has to look at the slice."""
+
+    code = "file-changed"
 
 
 class Superseded(RunError):

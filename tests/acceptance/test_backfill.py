@@ -69,6 +69,7 @@ def commits(shop: Shop, table: str = "revenue_daily") -> int:
     return len(list((shop.warehouse / "shop" / table / "_delta_log").glob("*.json")))
 
 
+@pytest.mark.long
 def test_a_range_with_its_months_is_planned_shown_and_published_in_two_kinds_of_commits(
     stocked: Shop, spark: Any
 ) -> None:
@@ -198,6 +199,7 @@ with open_project(pathlib.Path(sys.argv[1])) as opened, armed(stop):
 """
 
 
+@pytest.mark.long
 @pytest.mark.timeout(240)
 def test_a_worker_that_wakes_up_after_another_took_over_does_not_restate_the_slice_again(stocked: Shop) -> None:
     """It had looked, found the slice to do, and was stopped before it claimed the slice: the worst moment."""
@@ -229,3 +231,48 @@ def test_a_worker_that_wakes_up_after_another_took_over_does_not_restate_the_sli
     (run,) = stocked.call("status", "revenue_daily", "--output", "json").data["runs"]
     assert run["generation"] == 2, "published once, restated once"
     assert commits(stocked) == 2, "a publish, a restatement"
+
+
+def begun(out: str) -> list[str]:
+    """The lines about whole plans and tasks, without those about slices."""
+    return [line for line in out.splitlines() if not line.startswith(" ") and "[" not in line]
+
+
+def test_what_is_stale_of_all_tasks_is_made_right_in_order_each_slice_once(stocked: Shop, spark: Any) -> None:
+    year = ("--from", "2026-02-26", "--to", "2026-03-04")
+    first = stocked.call("backfill", "--all", *year)
+    assert first.code == 0, first.err
+    assert first.out.splitlines()[-1] == "2 of 2 tasks are done"
+    change(spark, stocked, "2026-03-02", "90.00")
+    everything = ("backfill", "--all", "--only", "stale")
+    planned = stocked.call(*everything, "--dry-run", "--output", "json").data
+    slices = {plan["request"]["task"]: [each["label"] for each in plan["slices"]] for plan in planned["plans"]}
+    assert slices == {"revenue_daily": ["2026-03-02"], "revenue_monthly": []}
+    made = stocked.call(*everything, "--output", "json")
+    assert made.code == 0, made.err
+    done = {end["task"]: [each["label"] for each in end["backfill"]["slices"]] for end in made.data["tasks"]}
+    assert done == {"revenue_daily": ["2026-03-02"], "revenue_monthly": ["2026-03"]}
+    assert revenue(spark, stocked)["2026-03-02"] == "90.00"
+    before = len(stocked.call("backfill", "list").out.splitlines())
+    again = stocked.call(*everything)
+    assert (again.code, again.out.splitlines()) == (
+        0,
+        ["revenue_daily: nothing to do", "revenue_monthly: nothing to do", "2 of 2 tasks are done"],
+    )
+    assert len(stocked.call("backfill", "list").out.splitlines()) == before, "nothing was stored for it"
+
+
+def test_a_task_is_not_begun_while_one_it_reads_from_is_not_complete(stocked: Shop, spark: Any) -> None:
+    change(spark, stocked, "2026-03-02", "999999.00")  # the audit refuses it
+    year = ("--from", "2026-02-26", "--to", "2026-03-04")
+    answer = stocked.call("backfill", "revenue_daily+", *year, "--parallel", "2", "--output", "json")
+    assert answer.code == 1
+    daily, monthly = answer.data["tasks"]
+    assert (daily["backfill"]["failed"], monthly["backfill"], monthly["waits_for"]) == (1, None, "revenue_daily")
+    text = stocked.call("backfill", "revenue_daily+", *year)
+    assert "revenue_monthly: not begun, because revenue_daily is not complete" in text.out
+    assert begun(text.out)[-1] == "0 of 2 tasks are done"
+    change(spark, stocked, "2026-03-02", "9.00")
+    assert stocked.call("backfill", "revenue_daily+", *year).code == 0
+    alone = stocked.call("backfill", "revenue_monthly", "--only", "stale", "--dry-run")
+    assert (alone.code, alone.out.splitlines()[-1]) == (0, "next: nothing to do")

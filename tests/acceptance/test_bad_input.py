@@ -18,8 +18,8 @@ RUN = ("run", "revenue_daily", "--date", "2026-06-09")
     [
         (("run", "revenue_dayly", "--date", "2026-06-09"), "Did you mean revenue_daily?"),
         (("run", "revenue_daily"), "never taken from the clock. Give the logical date: --date 2026-06-09"),
-        (("run", "revenue_daily", "--date", "09.06.2026"), "is not a day of this task"),
-        (("run", "revenue_daily", "--date", "2026-02-30"), "is not a day of this task"),
+        (("run", "revenue_daily", "--date", "09.06.2026"), "is not a date"),
+        (("run", "revenue_daily", "--date", "2026-02-30"), "is not a date"),
         (("run", "revenue_daily", "--date", "2025-12-31"), "before the task's start, 2026-01-01"),
         (("run", "revenue_daily", "--start", "2026-06-09", "--end", "2026-06-09"), "Airflow 3"),
         (("run", "revenue_daily", "--start", "2026-06-09"), "--start and --end go together"),

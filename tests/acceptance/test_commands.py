@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import resource
 import subprocess
 import sys
 from collections.abc import Callable
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 from .conftest import REVENUE, Shop
@@ -69,6 +67,27 @@ def test_plan_says_what_a_run_would_do_and_changes_nothing(stocked: Shop, spark:
     assert not (stocked.warehouse / "shop" / "revenue_daily").exists()
     stocked.call(*RUN)
     assert "would stay as it is (same code, same inputs)" in stocked.call("plan", *RUN[1:]).out
+
+
+WITH_LEAST = REVENUE.replace("from twice import", "from pipelines.limits import LEAST\nfrom twice import").replace(
+    "orders.groupBy", 'orders.where(F.col("amount") >= LEAST).groupBy'
+)
+
+
+def test_where_the_code_changed_the_file_and_the_constant_are_named(stocked: Shop) -> None:
+    stocked.write("pipelines/revenue.py", WITH_LEAST)
+    stocked.write("pipelines/limits.py", "LEAST = 0\n")
+    assert stocked.call(*RUN).code == 0
+    assert "(same code, same inputs)" in stocked.call("plan", *RUN[1:]).out
+    stocked.write("pipelines/limits.py", "LEAST = 10\n")
+    why = "the code changed: LEAST in pipelines/limits.py"
+    assert f"would be computed ({why})" in stocked.call("plan", *RUN[1:]).out
+    assert stocked.call("plan", *RUN[1:], "--output", "json").data["plan"][0]["why"] == why
+    assert f"stale: revenue_daily[2026-06-09] because {why}" in stocked.call("status").out
+    days = ("--from", "2026-06-09", "--to", "2026-06-09")
+    assert why in stocked.call("backfill", "revenue_daily", *days, "--dry-run").out
+    assert f"why: {why}" in stocked.call(*RUN).out
+    assert why in stocked.call("history", "revenue_daily", "--date", "2026-06-09").out
 
 
 def test_history_shows_rows_fingerprint_version_audits_reasons_and_time_by_step(stocked: Shop) -> None:
@@ -151,53 +170,3 @@ def test_help_is_quick_and_loads_no_engine() -> None:
 def test_importing_twice_loads_no_engine() -> None:
     code = "import sys, twice; assert not {'pyspark', 'sqlalchemy', 'pydantic'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=30)
-
-
-def test_init_writes_a_project_that_runs(tmp_path: Path, spark: Any) -> None:
-    shop = Shop(tmp_path / "myshop")
-    from typer.testing import CliRunner
-
-    from twice.cli.main import app
-
-    made = CliRunner().invoke(app, ["init", str(shop.root)])
-    assert made.exit_code == 0
-    assert made.stdout.splitlines()[-1].endswith("twice run --all --date 2026-06-09")
-    names = {str(p.relative_to(shop.root)) for p in shop.root.rglob("*") if p.is_file()}
-    assert {"twice.toml", "pipelines/revenue_daily.py", "tests/test_revenue_daily.py", "data/orders.csv"} <= names
-    assert {".gitignore", "README.md", ".pre-commit-config.yaml", ".github/workflows/ci.yml"} <= names
-    first = shop.call("run", "--all", "--date", "2026-06-09")
-    assert first.code == 0, first.err
-    assert "2 of 2 tasks are done" in first.out
-    again = shop.call("run", "--all", "--date", "2026-06-09")
-    assert again.out.count("already published") == 2
-    refused = CliRunner().invoke(app, ["init", str(shop.root)])
-    assert refused.exit_code == 2
-    assert "is not empty" in refused.stderr
-
-
-def test_the_new_projects_own_tests_are_green(tmp_path: Path) -> None:
-    from typer.testing import CliRunner
-
-    from twice.cli.main import app
-
-    root = tmp_path / "myshop"
-    assert CliRunner().invoke(app, ["init", str(root)]).exit_code == 0
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-q",
-            "--twice-scenario=twice",
-            "--twice-report=proof",
-            "-p",
-            "no:cacheprovider",
-        ],
-        cwd=root,
-        capture_output=True,
-        text=True,
-        timeout=110,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "2 passed" in done.stdout
-    assert json.loads((root / "proof" / "proof.json").read_text())["proofs"][0]["holds"]

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from tests.sample import sample
 
 from twice.wiring.open_project import open_project
 
@@ -158,7 +159,10 @@ def test_every_scope_cuts_its_input_and_adds_its_slice_column(
 
 @pytest.mark.parametrize(
     ("write", "internal"),
-    [("replace()", True), ("replace()", False), ('merge(("order_date", "region"), order="any")', True)],
+    sample(
+        [("replace()", True), ("replace()", False), ('merge(("order_date", "region"), order="any")', True)],
+        of=[("replace()", True)],
+    ),
     ids=["replace", "replace by public calls", "merge"],
 )
 def test_after_a_rollback_from_months_to_days_the_days_are_computed_again(
@@ -285,6 +289,7 @@ def by_clock(orders):
 """
 
 
+@pytest.mark.long
 def test_what_the_code_takes_from_elsewhere_is_part_of_what_a_run_means_to_publish(
     stocked: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:

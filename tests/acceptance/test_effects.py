@@ -210,7 +210,7 @@ class TestCanary:
         ],
     )
     def test_a_secret_written_out_is_refused_without_repeating_it(self, tmp_path: Path, declared: str) -> None:
-        answer = written(tmp_path / "shop", "https://example.com", declared).call("effects", "list")
+        answer = written(tmp_path / "shop", "https://example.com", declared).call("effects", "send")
         assert answer.code == 2
         assert "holds a secret" in answer.err
         assert "abc" not in answer.err

@@ -53,7 +53,8 @@ def test_a_ledger_in_postgresql_serves_every_command_and_shows_no_password(
     on_postgres(stocked, database, monkeypatch)
     assert f"migrated from nothing to schema {HEAD}" in stocked.call("ledger", "migrate").out
     assert f"the ledger is up to date (schema {HEAD})" in stocked.call("ledger", "migrate").out
-    answers = [stocked.call(*RUN), stocked.call(*RUN), stocked.call("status"), stocked.call("history", "revenue_daily")]
+    answers = [stocked.call(*RUN), stocked.call(*RUN)]
+    answers += [stocked.call("status", "revenue_daily"), stocked.call("history", "revenue_daily")]
     assert [answer.code for answer in answers] == [0, 0, 0, 0], answers
     assert "already published (generation 1, 2 rows" in answers[1].out
     assert "revenue_daily[2026-06-09]" in answers[2].out
@@ -124,7 +125,7 @@ def test_two_warehouses_on_one_ledger_publish_and_send_each_for_itself_and_go_on
         again = stocked.call(*RUN, *profile)
         assert "already published (generation 1" in again.out and "why: same code, same inputs" in again.out
         assert "recreated" not in again.out + again.err
-        assert stocked.call("status", *profile).out.count("revenue_daily[2026-06-09]") == 1
+        assert stocked.call("status", "revenue_daily", *profile).out.count("revenue_daily[2026-06-09]") == 1
     lines = received.read_text().splitlines()
     assert [line.split()[0] for line in lines] == ["2026-06-09", "2026-06-09"] and len(set(lines)) == 2
 

@@ -100,6 +100,7 @@ def copied(spark: Any, shop: Shop) -> list[int]:
     return [row.amount for row in sorted(rows, key=lambda row: row.number)]
 
 
+@pytest.mark.long
 def test_a_run_under_way_when_its_mark_is_reset_lands_nothing_where_the_mark_comes_back(
     copying: Shop, spark: Any
 ) -> None:
@@ -119,6 +120,7 @@ def test_a_run_under_way_when_its_mark_is_reset_lands_nothing_where_the_mark_com
     assert copied(spark, copying) == [10, 20]
 
 
+@pytest.mark.long
 def test_a_source_spelled_with_its_table_system_is_read_on_from_its_mark(copying: Shop, spark: Any) -> None:
     copying.write("pipelines/copy.py", COPY.replace("shop.changes", "delta:shop.changes"))
     changes(spark, copying, 10, 20, 30)
@@ -127,6 +129,7 @@ def test_a_source_spelled_with_its_table_system_is_read_on_from_its_mark(copying
     assert copied(spark, copying) == [10, 20]
 
 
+@pytest.mark.long
 def test_a_restating_backfill_restates_a_day_that_older_code_restated_after_it_was_planned(
     stocked: Shop, spark: Any
 ) -> None:
@@ -198,6 +201,7 @@ def test_what_landed_late_in_a_table_that_the_task_wrote_before_is_announced_by_
     assert received(announcing) == [f"announced {DAY}"]
 
 
+@pytest.mark.long
 def test_a_table_that_a_newer_delta_has_upgraded_keeps_no_other_from_being_settled_collected_and_pruned(
     announcing: Shop,
 ) -> None:

@@ -22,6 +22,7 @@ def stamped(orders):
 """
 
 
+@pytest.mark.long
 def test_a_proof_is_reported_kept_and_forgotten_when_the_code_changes(stocked: Shop) -> None:
     answer = stocked.call("prove", "revenue_daily", "--date", "2026-06-09", "-s", "twice")
     assert answer.code == 0, answer
@@ -30,10 +31,11 @@ def test_a_proof_is_reported_kept_and_forgotten_when_the_code_changes(stocked: S
     assert lines[2].startswith("twice     same   ")
     assert lines[-1] == f"proved: 1 of 1; next: twice status {stocked.named}"
     assert not (stocked.warehouse / "shop" / "revenue_daily").exists()  # proved, not published
-    assert "revenue_daily: proved at this code version (2026-06-09, " in stocked.call("status").out
+    assert "revenue_daily: proved at this code version (2026-06-09, " in stocked.call("status", "revenue_daily").out
+    assert "nothing published, proved" in stocked.call("status").out
     pipeline = stocked.root / "pipelines" / "revenue.py"
     pipeline.write_text(pipeline.read_text().replace('F.sum("amount")', 'F.max("amount")'))
-    assert "revenue_daily: proved at another code version" in stocked.call("status").out
+    assert "revenue_daily: proved at another code version" in stocked.call("status", "revenue_daily").out
 
 
 def test_what_differs_is_shown_with_rows_cause_and_fix_and_exits_1(stocked: Shop) -> None:
@@ -54,7 +56,7 @@ def test_what_differs_is_shown_with_rows_cause_and_fix_and_exits_1(stocked: Shop
         ["loaded_at"],
         1,
     )
-    assert "stamped: NOT proved at this code version: CHANGED after twice" in stocked.call("status").out
+    assert "stamped: NOT proved at this code version: CHANGED after twice" in stocked.call("status", "stamped").out
 
 
 def test_a_task_or_all_is_asked_for(shop: Shop) -> None:
@@ -83,6 +85,7 @@ def test_in_a_process_whose_clock_is_ahead_a_date_in_the_data_is_another(stocked
     assert "likely: current_date reaches column loaded_at" in answer.out
 
 
+@pytest.mark.long
 def test_of_all_tasks_one_that_cannot_run_is_reported_and_does_not_stop_the_others(stocked: Shop) -> None:
     stocked.write("pipelines/astray.py", STAMPED.replace("shop.orders", "shop.nowhere").replace("stamped", "astray"))
     answer = stocked.call("prove", "--all", "--date", "2026-06-09", "-s", "twice")

@@ -56,6 +56,7 @@ def test_a_script_that_appends_is_caught_run_again_and_killed(spark: Any, tmp_pa
     assert not (tmp_path / "warehouse").exists()
 
 
+@pytest.mark.long
 def test_a_script_that_replaces_its_table_in_one_step_is_proved_though_it_is_killed(spark: Any, tmp_path: Path) -> None:
     proof = prove_script(spark, script(tmp_path, REPLACING, "{warehouse}"))
     assert proof.holds, proof
@@ -69,6 +70,7 @@ def test_a_script_with_no_place_to_write_is_not_run(shop: Shop, tmp_path: Path) 
     assert "the script does not know where to write, so it would write your own tables. Nothing was run." in answer.err
 
 
+@pytest.mark.long
 def test_a_script_that_fails_is_reported_with_its_last_line(spark: Any, shop: Shop, tmp_path: Path) -> None:
     path = script(tmp_path, "raise SystemExit('no orders today')").path
     answer = shop.call("prove", "--script", str(path), "--table", "plain.sums", "--", "{warehouse}")

@@ -90,6 +90,7 @@ def finished_files(shop: Shop) -> list[str]:
     return [str(file) for file in files if file.read_bytes().endswith(b"PAR1")]
 
 
+@pytest.mark.long
 @pytest.mark.kill
 @pytest.mark.timeout(300)  # two processes with a JVM each
 def test_180_000_of_250_000_rows_then_a_retry_gives_250_000(sales: Shop, spark: Any) -> None:

@@ -178,4 +178,5 @@ class LedgerMachine(RuleBasedStateMachine):
             run.rows = rows if run.rows is None else run.rows
 
 
-SETTINGS = settings(max_examples=25, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck))
+LONG = settings(max_examples=25, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck))
+SETTINGS = settings(LONG, max_examples=8)

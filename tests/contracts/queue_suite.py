@@ -75,7 +75,33 @@ def careless(of: Item | str) -> Callable[[Connection], object]:
     return handle
 
 
+def commits_in_the_driver(of: Item | str) -> Callable[[Connection], object]:
+    """As a library does that is handed the driver's connection: `executescript` of sqlite3 begins with a commit."""
+
+    def handle(connection: Connection) -> None:
+        effect(of)(connection)
+        connection.connection.dbapi_connection.commit()  # type: ignore[union-attr]
+
+    return handle
+
+
+def rolls_back_in_the_driver(of: Item | str) -> Callable[[Connection], object]:
+    """As a library does that tries something, and then goes on."""
+
+    def handle(connection: Connection) -> None:
+        driver = connection.connection.dbapi_connection
+        assert driver is not None
+        driver.rollback()
+        cursor = driver.cursor()
+        cursor.execute("BEGIN") if connection.dialect.name == "sqlite" else None
+        cursor.execute(f"INSERT INTO effects VALUES ('{of if isinstance(of, str) else of.id}')")
+
+    return handle
+
+
 UNDONE = r"the database has undone the whole transaction.*Nothing of it was written.*connection\.begin_nested\(\)"
+FOR_SURE = UNDONE.replace("written.*", r"written\. Use ")
+"""The database was asked."""
 
 
 def handler(item: Item, connection: Connection) -> None:
@@ -277,7 +303,7 @@ class CompleteSuite(DatabaseSuite):
         self, queue: WorkQueue, effects: Callable[[], list[str]]
     ) -> None:
         queue.put("a")
-        with pytest.raises(UsageError, match=UNDONE):
+        with pytest.raises(UsageError, match=FOR_SURE):
             queue.complete(claimed(queue), careless("a"))
         queue.put("b")
         worked = queue.work(lambda item, connection: careless(item)(connection))
@@ -298,6 +324,43 @@ class CompleteSuite(DatabaseSuite):
         with pytest.raises(Exception, match="undone the whole transaction|transaction is aborted"):
             queue.complete(claimed(queue), goes_on)
         assert effects() == []
+
+    @pytest.mark.parametrize("fails", [False, True], ids=["and returns", "and fails"])
+    def test_a_handler_that_commits_in_the_driver_is_not_told_that_nothing_was_written(
+        self, queue: WorkQueue, effects: Callable[[], list[str]], fails: bool
+    ) -> None:
+        queue.put("a")
+
+        def handle(connection: Connection) -> None:
+            commits_in_the_driver("a")(connection)
+            if fails:
+                raise RuntimeError("half-way")
+
+        with pytest.raises(UsageError, match="the handler committed or rolled back itself") as error:
+            queue.complete(claimed(queue), handle)
+        assert "The work may be half done" in str(error.value)
+        assert isinstance(error.value.__cause__, RuntimeError) is fails
+        assert effects() == ["a"]
+        assert queue.item("a").status is DONE  # type: ignore[union-attr]
+
+    def test_an_item_is_never_done_whose_transaction_the_handler_rolled_back_in_the_driver_and_began_again(
+        self, queue: WorkQueue, effects: Callable[[], list[str]]
+    ) -> None:
+        queue.put("a")
+        with pytest.raises(UsageError, match="the handler committed or rolled back itself"):
+            queue.complete(claimed(queue), rolls_back_in_the_driver("a"))
+        assert effects() == []
+        assert queue.item("a").status is PROCESSING  # type: ignore[union-attr]
+
+    def test_a_transaction_of_ones_own_that_was_committed_in_the_driver_is_not_said_to_be_undone(
+        self, queue: WorkQueue, effects: Callable[[], list[str]]
+    ) -> None:
+        with pytest.raises(UsageError) as error, queue.connect() as connection:
+            commits_in_the_driver("a")(connection)
+            if connection.dialect.name == "postgresql":
+                careless("b")(connection)
+        assert "Nothing of it was written, unless the code committed it itself." in str(error.value)
+        assert effects() == ["a"]
 
     def test_a_transaction_of_ones_own_that_the_database_has_undone_is_an_error(
         self, queue: WorkQueue, effects: Callable[[], list[str]]
@@ -479,10 +542,18 @@ class InboxSuite(DatabaseSuite):
         assert inbox.once("m1", b"", effect("m1"))
         assert effects() == ["m1"]
 
+    def test_a_message_whose_handler_commits_in_the_driver_is_not_said_to_have_left_nothing(
+        self, inbox: Inbox, effects: Callable[[], list[str]]
+    ) -> None:
+        with pytest.raises(UsageError, match="the handler committed or rolled back itself"):
+            inbox.once("m1", b"", commits_in_the_driver("m1"))
+        assert effects() == ["m1"]
+        assert not inbox.once("m1", b"", effect("m1")), "its memory was committed with it"
+
     def test_a_message_is_never_handled_whose_transaction_the_database_has_undone(
         self, inbox: Inbox, effects: Callable[[], list[str]]
     ) -> None:
-        with pytest.raises(UsageError, match=UNDONE):
+        with pytest.raises(UsageError, match=FOR_SURE):
             inbox.once("m1", b"10 EUR", careless("m1"))
         assert effects() == []
         assert inbox.once("m1", b"10 EUR", effect("m1"))

@@ -344,7 +344,7 @@ class TargetSuite:
     def test_a_time_scope_over_a_whole_table_is_refused(self, harness: Harness) -> None:
         target = harness.target()
         prepare(target, Whole())
-        with pytest.raises(DeclarationError, match="partitioned by nothing"):
+        with pytest.raises(DeclarationError, match="is not partitioned"):
             prepare(target)
 
     def test_a_finer_scope_over_coarser_partitions_is_refused(self, harness: Harness) -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import delete
+from tests.contracts import code_parts_suite, environment_suite, look_suite, prune_suite
 from tests.contracts import ledger_model as model
 from tests.contracts import ledger_suite as suite
-from tests.contracts import prune_suite
 
 from twice.ledgers.database.schema import metadata
 from twice.ledgers.ledger import Ledger
@@ -39,6 +39,10 @@ class TestAdopt(suite.AdoptSuite):
     pass
 
 
+class TestAcceptance(suite.AcceptanceSuite):
+    pass
+
+
 class TestHistory(suite.HistorySuite):
     pass
 
@@ -52,6 +56,18 @@ class TestQuarantine(suite.QuarantineSuite):
 
 
 class TestPrune(prune_suite.PruneSuite):
+    pass
+
+
+class TestLooks(look_suite.LookSuite):
+    pass
+
+
+class TestEnvironments(environment_suite.EnvironmentSuite):
+    pass
+
+
+class TestCodeParts(code_parts_suite.CodePartsSuite):
     pass
 
 
@@ -70,6 +86,14 @@ class SqliteMachine(model.LedgerMachine):
 
 TestAgainstTheModel = SqliteMachine.TestCase
 TestAgainstTheModel.settings = model.SETTINGS
+
+
+class LongMachine(SqliteMachine):
+    """The same, for longer."""
+
+
+TestLongAgainstTheModel = pytest.mark.long(LongMachine.TestCase)
+TestLongAgainstTheModel.settings = model.LONG
 
 
 def test_a_fence_is_never_given_twice_even_if_its_attempt_is_deleted(url: str) -> None:

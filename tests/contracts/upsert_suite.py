@@ -22,6 +22,7 @@ from tests.contracts.target_suite import (
     together,
     watching,
 )
+from tests.sample import sample
 
 from twice.core.failure.failpoints import Crash, Point, armed, crash_at
 from twice.core.ports import Column, Landed, Lost, Shape, Staged, Target
@@ -100,6 +101,33 @@ class UpsertSuite:
         assert upsert(harness, target, batch, NEWEST, "b") == Changes(inserted=1, updated=1, unchanged=1, older=1)
         assert table(harness, target) == [(1, "paid", 20), (2, "new", 10), (3, "new", 10), (4, "new", 20)]
         assert list(generations(harness.target(), plan_of(NEWEST)).values()) == [2]
+
+    @pytest.mark.parametrize(
+        ("type_", "stamps"),
+        sample(
+            [
+                ("bigint", (10, 20, 30)),
+                ("date", (date(1969, 12, 30), date(2026, 6, 9), date(2026, 6, 10))),
+                ("timestamp", tuple(datetime(2026, 6, 9, hour, 30, tzinfo=timezone.utc) for hour in (1, 2, 3))),
+                ("string", ("a", "b", "c")),
+            ],
+            of=[("bigint", (10, 20, 30)), ("string", ("a", "b", "c"))],
+        ),
+    )
+    def test_the_least_stamp_of_what_was_updated_is_reported_as_a_mark_counts_it(
+        self, harness: Harness, type_: str, stamps: Sequence[Any]
+    ) -> None:
+        """A reader that goes on by it knows whether it will read what was updated."""
+        target, (old, mid, new) = harness.target(), stamps
+        columns = (*COLUMNS[:2], Column("updated_at", type_))
+        prepare(target, columns)
+        first = [(1, "new", old), (2, "new", old), (3, "new", old), (4, "new", old)]
+        assert upsert(harness, target, first, NEWEST, "a", columns=columns).oldest_update is None
+        batch = [(1, "paid", new), (2, "paid", mid), (3, "new", old), (5, "new", old)]
+        changes = upsert(harness, target, batch, NEWEST, "b", columns=columns)
+        assert changes == Changes(inserted=1, updated=2, unchanged=1)
+        assert changes.oldest_update == (None if type_ == "string" else version_of(mid))
+        assert str(changes) == "1 inserted, 2 updated, 1 unchanged"
 
     def test_the_same_batch_again_rewrites_no_file_and_still_moves_its_token(self, harness: Harness) -> None:
         target = harness.target()

@@ -11,7 +11,7 @@ from typing import Any
 import typer
 
 from twice import Daily, replace, task
-from twice.cli import backfill
+from twice.cli import backfill_work
 from twice.cli.options import boundary
 from twice.core.backfill.plan import BackfillRequest
 from twice.core.ports import Column
@@ -60,7 +60,7 @@ def three_slices() -> int:
     asked = BackfillRequest("revenue", "2026-01-01", "2026-01-03", batch="off")
     record, _ = backfills.start(opened, asked, "three")  # type: ignore[arg-type]
     try:
-        return backfill._work(opened, record, 1, backfill.Stream.text)  # type: ignore[arg-type]
+        return backfill_work.work(opened, record, 1, backfill_work.Stream.text)  # type: ignore[arg-type]
     finally:
         opened.ledger.close()
 

@@ -1,4 +1,4 @@
-"""Projects and warm worker processes for the proofs."""
+"""Projects for the proofs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.processes.worker_process import PATIENCE, Worker
+from tests.processes.worker_process import PATIENCE
 
 from twice.config import load
 from twice.wiring.open_project import OpenProject
@@ -38,13 +38,3 @@ def opened(project: Path) -> Iterator[OpenProject]:
     opened = OpenProject(load(project, None))
     yield opened
     opened.close()
-
-
-@pytest.fixture
-def two_workers(project: Path) -> Iterator[tuple[Worker, Worker]]:
-    workers = (Worker(project), Worker(project))
-    try:
-        yield workers[0].ready(), workers[1].ready()
-    finally:
-        for worker in workers:
-            worker.end()

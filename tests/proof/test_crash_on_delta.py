@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -130,7 +131,9 @@ def shown_on_a_terminal(process: subprocess.Popen[bytes], terminal: int) -> str:
 
 @pytest.mark.kill
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"), sample([(signal.SIGINT, 130), (signal.SIGTERM, 143)], of=[(signal.SIGINT, 130)])
+)
 def test_ctrl_c_or_sigterm_inside_a_spark_job_ends_in_order_and_frees_the_slice(
     opened: OpenProject, spark: Any, project: Path, tmp_path: Path, number: int, code: int
 ) -> None:
@@ -159,7 +162,8 @@ def test_ctrl_c_or_sigterm_inside_a_spark_job_ends_in_order_and_frees_the_slice(
         os.close(ours)
     assert process.returncode == code, shown
     last = f"copied[{DAY}]: interrupted. The table is unchanged. Run it again: it will look first."
-    assert shown.strip().splitlines()[-1].removeprefix("^C") == last, shown
+    # Beneath the progress, folded to the terminal's width; in a CI system without either.
+    assert last in " ".join(re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown).split()), shown
     assert "Traceback" not in shown
     assert not opened.ledger.open_attempts()
     (result,) = runs.run(
@@ -202,6 +206,7 @@ WAYS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("name", sample(WAYS, of=("announced_merged",)))
 def test_whatever_ends_a_run_on_delta_a_rerun_gives_the_clean_table_and_sends_it_once(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pty
 import signal
 import subprocess
 from collections.abc import Iterable
@@ -16,14 +15,14 @@ from twice.core.backfill.result import BatchState
 from twice.ledgers.ledger import Ledger
 
 
-def start(ledger: str, terminal: int | None = None) -> subprocess.Popen[str]:
+def start(ledger: str) -> subprocess.Popen[str]:
     """A backfill of three slices in a process of its own. It says `in hand` when the second is computed, and is then
     computing until it reads a line."""
     return subprocess.Popen(
         command("interrupted_process", ledger),
         cwd=ROOT,
         stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE if terminal is None else terminal,
+        stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
@@ -72,15 +71,3 @@ def test_sigterm_gives_the_slice_in_hand_back_at_once(tmp_path: Path) -> None:
     assert record.slices == {BatchState.DONE: 1, BatchState.PENDING: 2}, out
     assert not ledger.open_attempts()
     ledger.close()
-
-
-def test_on_a_real_terminal_the_table_is_drawn(tmp_path: Path) -> None:
-    ours, theirs = pty.openpty()
-    with start(f"sqlite:///{tmp_path}/ledger.db", theirs) as process:
-        os.close(theirs)
-        _, err = process.communicate("go on\n", timeout=30)
-    drawn = os.read(ours, 1 << 16).decode()
-    os.close(ours)
-    assert process.returncode == 0, err
-    assert "backfill three: finished" in drawn or "3/3" in drawn
-    assert "time left" in drawn

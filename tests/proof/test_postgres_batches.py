@@ -127,5 +127,7 @@ def test_a_table_that_was_taken_over_is_written_by_the_one_and_refused_to_the_ot
     with pytest.raises(TableTaken, match="was taken over by the task merge of the project other"):
         run(context, "merged", 0)
     assert take_over(context, old, Takeover("bo", "ours")) == {"the task merge of the project other": 1}
-    assert run(context, "merged", 0).why == "there is no record of what it was computed from"
+    assert run(context, "merged", 0).why == (
+        "the table was another task's since it was published, and taken back: its rows may be the other's"
+    )
     assert len(ask(database, "SELECT * FROM shop.merged")) == 6

@@ -48,35 +48,37 @@ def test_two_attempts_with_the_same_intention_publish_it_once_whatever_happens(d
     assert {("dead", "published"), ("dead", "already published"), ("published", "lease-lost")} <= found.endings
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize(
-    ("database", "faults"), sample([("delta", 1), ("postgres", 0), ("postgres", 1)], of=[("postgres", 0)])
-)
+@pytest.mark.parametrize(("database", "faults"), [("delta", 1), ("postgres", 0), ("postgres", 1)])
 def test_two_attempts_with_other_intentions_land_one_after_the_other_or_say_who_won(database: str, faults: int) -> None:
     found = Search(OTHER, database, faults=faults).explore()
     for ends in [("published", "published"), ("published", "superseded"), ("superseded", "published")]:
         assert ends in found.endings
 
 
-@pytest.mark.parametrize("database", DATABASES)
+@pytest.mark.parametrize("database", sample(DATABASES, of=["delta"]))
 def test_rows_that_fail_their_audit_are_never_visible(database: str) -> None:
     found = Search(ONE_FAILS, database, faults=0).explore()
     assert ("published", "audit-failed") in found.endings
 
 
+@pytest.mark.long
 def test_a_run_beside_a_restatement() -> None:
     found = Search(RESTATED, "delta", faults=0).explore()
     # The system keeps no fingerprints to compare.
     assert {("published", "changed"), ("published", "superseded")} & found.endings
 
 
-@pytest.mark.parametrize("database", sample(DATABASES, of=["delta"]))
+@pytest.mark.long
+@pytest.mark.parametrize("database", DATABASES)
 def test_recovery_beside_an_attempt_that_only_seems_dead_takes_nothing_from_it(database: str) -> None:
     found = Search(RECOVERED, database, faults=0).explore()
     assert ("published", "recovered", "recovered") in found.endings
 
 
-@pytest.mark.parametrize("database", sample(DATABASES, of=["postgres"]))
+@pytest.mark.long
+@pytest.mark.parametrize("database", DATABASES)
 def test_without_any_lease_every_promise_still_holds(database: str) -> None:
     """Leases only save work."""
     found = Search(SAME, database, without("lease"), faults=0).explore()
@@ -108,6 +110,7 @@ class TestEachGuardIsNeeded:
     def test_the_state_an_attempt_must_be_in_to_go_on(self, database: str) -> None:
         assert "nobody will ever collect" in self.broken(SAME, database, without("state"))
 
+    @pytest.mark.long
     def test_giving_up_only_attempts_that_never_looked(self) -> None:
         assert "nobody will ever collect" in self.broken(SAME, "delta", without("unlooked"))
 

@@ -180,6 +180,7 @@ def recent(sales: Any) -> Any:
     return sales.where(sf.col("id") % 31 < date.today().day).groupBy("day").count()
 
 
+@pytest.mark.long
 def test_a_python_clock_that_decides_on_rows_shows_when_it_is_moved(setup: Lab) -> None:
     proof = setup.prove(recent, "twice", "later")
     assert [trial.result for trial in proof.trials] == [TrialResult.SAME, TrialResult.CHANGED]
@@ -190,6 +191,7 @@ def appended(sales: Any) -> Any:
     return sales
 
 
+@pytest.mark.long
 def test_what_says_nothing_of_a_task_is_not_applicable_with_the_reason(
     setup: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -239,6 +241,7 @@ def lines(setup: Lab) -> Path:
     return path
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("lines")
 def test_rows_that_a_task_reads_by_itself_are_reordered_too(setup: Lab) -> None:
     (trial,) = setup.prove(firsts, "row-order").trials
@@ -247,6 +250,7 @@ def test_rows_that_a_task_reads_by_itself_are_reordered_too(setup: Lab) -> None:
     assert trial.difference.columns == ("v",)
 
 
+@pytest.mark.long
 def test_without_rows_to_reorder_an_order_of_rows_shows_nothing(setup: Lab) -> None:
     proof = setup.prove(made_up, "parallelism", "row-order", "partial", "late-rows")
     why = (
@@ -260,6 +264,7 @@ def test_without_rows_to_reorder_an_order_of_rows_shows_nothing(setup: Lab) -> N
     assert not setup.prove(made_up, "row-order").holds
 
 
+@pytest.mark.long
 def test_what_is_read_around_the_readers_is_named_as_not_disturbed(setup: Lab, lines: Path) -> None:
     (trial,) = setup.prove(first_by_sql, "row-order").trials
     assert trial.result is TrialResult.NOT_APPLICABLE
@@ -275,6 +280,7 @@ def distinct(sales: Any) -> Any:
     return sales.select("day", (sf.col("id") * 0).alias("v"), "shop").dropDuplicates(["day", "shop"])
 
 
+@pytest.mark.long
 def test_what_twice_run_refuses_is_not_proved_though_nothing_differs(setup: Lab) -> None:
     proof = setup.prove(distinct, "twice", "row-order")
     assert [trial.result for trial in proof.trials] == [TrialResult.SAME, TrialResult.SAME]

@@ -239,6 +239,7 @@ def home(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]
     receiver.close()
 
 
+@pytest.mark.long
 def test_a_task_that_keeps_to_itself_is_proved_and_nothing_was_left_unblocked(home: Home) -> None:
     for task in ("sound", "keeps_to_itself"):
         proof = home.prove(task)
@@ -246,6 +247,7 @@ def test_a_task_that_keeps_to_itself_is_proved_and_nothing_was_left_unblocked(ho
         assert (proof.beside, proof.not_blocked) == ((), ())
 
 
+@pytest.mark.long
 def test_a_task_that_was_published_before_is_proved_on_a_copy_of_its_table(home: Home) -> None:
     runs.run(home.opened, "sound", runs.slices(home.opened, "sound", DAY), RunRequest())
     proof = home.prove("sound")
@@ -325,6 +327,7 @@ def test_a_write_that_goes_around_python_meets_a_file_system_that_is_read_only(h
     assert "Read-only file system" in what
 
 
+@pytest.mark.long
 def test_an_input_on_a_server_is_read_from_a_copy(home: Home, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TWICE_TEST_RATES", database)
     with psycopg.connect(database) as connection:
@@ -335,6 +338,7 @@ def test_an_input_on_a_server_is_read_from_a_copy(home: Home, database: str, mon
     assert proof.holds, proof
 
 
+@pytest.mark.long
 def test_a_job_posts_to_a_stand_in_and_what_it_writes_outside_of_its_copy_is_named(home: Home, tmp_path: Path) -> None:
     """The job and the script share a process: each start of Spark is a quarter of a minute."""
     root, port = home.opened.settings.root, home.receiver.port

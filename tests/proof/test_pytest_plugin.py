@@ -40,6 +40,7 @@ def twice_project(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Itera
         yield opened
 
 
+@pytest.mark.long
 @pytest.mark.twice_prove(scenarios=["twice"])
 def test_a_sound_task_passes_with_the_scenarios_of_the_mark(twice_prove: Any, twice_project: Any) -> None:
     proof = twice_prove(twice_project.project.task("sound"), date=DAY)

@@ -20,7 +20,8 @@ from pathlib import Path
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from tests.postgres_server import PostgresServer
 from tests.proof.histories.delta_warehouses import delta_warehouses
-from tests.proof.histories.play import Warehouses, play
+from tests.proof.histories.game import Warehouses
+from tests.proof.histories.play import play
 from tests.proof.histories.postgres_warehouses import PostgresWarehouses
 from tests.proof.histories.steps import AtCall, AtPoint, Run, Step, steps
 from tests.soak.long_run import LongRun
@@ -146,7 +147,7 @@ def main() -> int:
     code = run.end(
         f"random histories on {options.target} against a model: two warehouses on one ledger, runs that end in four "
         "ways, late and withdrawn rows, ties, restatements, foreign deletes, a moved initial, marks that are reset, "
-        "columns behind a failing audit",
+        "columns behind a failing audit, scopes that are cut differently, tables that are taken over",
     )
     if stopped is not None:
         print(stopped, file=sys.stderr)

@@ -18,7 +18,9 @@ FIRST_USE = "importing twice, or declaring a task, loads no engine"
 NO_PYSPARK = "it must report that pyspark is missing"
 PARSERS = "files that come from the cache need neither sqlglot nor jinja2"
 DRIVERS = "a project pays for the drivers of the table systems it uses"
-SESSION = "status, history and effects start no Spark"
+VARIABLES = "settings seldom come from the environment, and what reads them there takes as long as a small command"
+SESSION = "status, history and effects start no Spark, and a usage error loads no database library"
+LEDGER = "a usage error loads no database library"
 ENCLOSED = "the process outside a proof loads nothing of the inside"
 PROCESS = "the main module of a process of its own, which opens projects itself: to import it would close a ring"
 PIPELINES = "pipeline files are the user's, none of ours"
@@ -31,8 +33,10 @@ HIDDEN = {
     "api.declare": FIRST_USE,
     "identical": FIRST_USE,
     "pytest_plugin": FIRST_USE,
+    "config.sources": VARIABLES,
     "engine.session.doctor": NO_PYSPARK,
     "project.machine": NO_PYSPARK,
+    "project.ledger": LEDGER,
     "lint.frontends.reader": PARSERS,
     "targets.*.registration": DRIVERS,
     "wiring.targets": DRIVERS,

@@ -1,4 +1,5 @@
-"""The table of decision 22 says what is so: its last column is compared with what the source shows."""
+"""The shape that the table of decision 22 shows is kept: no figure of its last column may get worse. How much there is
+of everything (modules, lines, files) grows with what is built and is not compared."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from scripts import house_figures
 
 TABLE = Path(__file__).parents[2] / "docs" / "decisions" / "0022-rooms-words-and-one-api.md"
 TOLERANCE = 0.1
-"""Ordinary commits pass; so does one more or less of what there are few of."""
+"""Ordinary commits pass; so does one more of what there are few of."""
+SIZES = {"modules, lines", "files that mypy checks"}
 
 
 def written() -> dict[str, tuple[int, ...]]:
@@ -23,20 +25,20 @@ def numbers(cell: str) -> tuple[int, ...]:
     return tuple(int(found.replace(",", "")) for found in re.findall(r"\d+(?:,\d{3})*", plain))
 
 
-def is_near(old: int, new: int) -> bool:
-    return abs(old - new) <= max(1, TOLERANCE * old)
+def is_kept(old: int, new: int) -> bool:
+    return new - old <= max(1, TOLERANCE * old)
 
 
-def test_the_table_of_the_house_is_still_true_and_there_is_no_ring_at_all() -> None:
+def test_the_shape_of_the_house_is_kept_and_there_is_no_ring_at_all() -> None:
     """In one test: reading the whole source takes seconds."""
     now, table = house_figures.figures(), written()
     assert now["import rings (modules in them)"] == (0,)
-    stale = {
+    worse = {
         row: f"written {table.get(row)}, now {found}"
         for row, found in now.items()
-        if len(table.get(row, ())) != len(found) or not all(map(is_near, table[row], found))
+        if row not in SIZES and (len(table.get(row, ())) != len(found) or not all(map(is_kept, table[row], found)))
     }
-    assert stale == {}, f"run scripts/house_figures.py and write it into {TABLE.name}"
+    assert worse == {}, f"mend it, or say in {TABLE.name} why it is right now (scripts/house_figures.py prints it)"
 
 
 def test_a_ring_is_found_with_all_its_modules() -> None:
@@ -47,4 +49,4 @@ def test_a_ring_is_found_with_all_its_modules() -> None:
 def test_numbers_are_read_from_a_cell_without_its_explanations() -> None:
     assert numbers(" 495, 52,900 ") == (495, 52_900)
     assert numbers(" 28 (`run_task.py`, 3) ") == (28,)
-    assert (is_near(495, 540), is_near(495, 560), is_near(2, 3), is_near(2, 4)) == (True, False, True, False)
+    assert (is_kept(49, 53), is_kept(49, 55), is_kept(2, 3), is_kept(2, 4)) == (True, False, True, False)

@@ -28,8 +28,8 @@ from twice.project import inspect, upkeep
 from twice.project import run as runs
 from twice.project.task_argument import declared_as, name_of
 from twice.runtime.backfill.worker import Stop
+from twice.runtime.run.chain import TaskEnd
 from twice.runtime.run.explain import Explanation
-from twice.runtime.run.run_many import TaskEnd
 from twice.runtime.staleness.stale import Stale
 from twice.wiring import open_project as opening
 
@@ -66,6 +66,8 @@ def run(
 def run_all(
     *,
     date: str | datetime.date | None = None,
+    select: Sequence[str] = (),
+    parallel: int = 1,
     wait: float | datetime.timedelta | None = None,
     project: str | Path = ".",
     profile: str | None = None,
@@ -73,11 +75,14 @@ def run_all(
     """Every task of a date, each after the tasks it reads from, and what reads a slice that was published again.
 
     A task that fails stops only what depends on it; the first failure is raised when all others were tried, and a
-    second call does only what is left. `wait`: seconds to wait for a busy slice.
+    second call does only what is left. `select`: only these tasks, such as `["revenue_daily+", "tag:finance"]`.
+    `parallel`: so many tasks at once. `wait`: seconds to wait for a busy slice.
     """
-    patience = arguments.seconds(wait)
+    patience, selectors = arguments.seconds(wait), arguments.several("select", select)
+    arguments.number("parallel", parallel, arguments.MOST_PARALLEL)
     with _open(project, profile) as opened:
-        ends = runs.run_all(opened, arguments.label(date), patience)
+        which = runs.chosen(opened, selectors, parallel)
+        ends = runs.run_all(opened, arguments.label(date), patience, which=which)
     _raise_first_error(ends)
     hints = _hints(project, profile)
     return RunAllResult(
@@ -116,8 +121,8 @@ def retry(
     if task is None and date is not None:
         raise UsageError("a date needs one task", fix='Name it: retry("revenue_daily", date="2026-06-09").')
     with _open(project, profile) as opened:
-        name = None if task is None else declared_as(opened, task)
-        ends = runs.retry(opened, name, arguments.label(date), arguments.seconds(wait))
+        names = () if task is None else (declared_as(opened, task),)
+        ends = runs.retry(opened, names, arguments.label(date), arguments.seconds(wait))
     _raise_first_error(ends)
     hints = _hints(project, profile)
     return RetryResult(
@@ -146,14 +151,17 @@ def status(
     task: Task | str | None = None,
     *,
     limit: int | None = None,
+    refresh: bool = False,
     project: str | Path = ".",
     profile: str | None = None,
 ) -> Status:
-    """What is published, what failed, what is stale, as far as the ledger knows: of one task or of all. Starts no
-    Spark. `limit`: so many slices at most."""
+    """What is published, what failed, what is stale, as far as the ledger knows and the last look found: of one task or
+    of all. Starts no Spark, unless the tables are to be looked at again: `refresh`. `limit`: so many slices at most.
+
+    `tasks` has each task at a glance: what is missing, failed or stale of it, and why."""
     arguments.number("limit", limit)
     with _open(project, profile) as opened:
-        return inspect.status(opened, None if task is None else name_of(task), limit)
+        return inspect.status(opened, None if task is None else name_of(task), limit, refresh)
 
 
 @verb

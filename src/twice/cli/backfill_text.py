@@ -8,42 +8,63 @@ from itertools import groupby
 from typing import Any
 
 from twice.cli.hints import runnable
+from twice.cli.terminal import Symbol, on_terminal, say, say_table
 from twice.core.backfill.result import BackfillRecord, BackfillResult, BackfillState, BatchState, SliceReport
 from twice.core.results.summary import counted, counted_of
 
 
 def print_plan(plan: BackfillResult, *, stored: bool) -> None:
-    print(f"backfill {plan.name}: {counted(len(plan.slices), 'slice')}" + ("" if stored else " (nothing is stored)"))
+    say(f"backfill {plan.name}: {counted(len(plan.slices), 'slice')}" + ("" if stored else " (nothing is stored)"))
     for key, group in groupby(plan.slices, lambda slice_: (slice_.task, slice_.status, slice_.why)):
-        print(f"  {_range(list(group))}  {key[1]}: {key[2]}")
+        say(f"  {_range(list(group))}  {key[1]}: {key[2]}")
     left = ", ".join(f"{count} {status}" for status, count in plan.left_out.items())
     if left:
-        print(f"  left out: {left}")
+        say(f"  left out: {left}")
     if plan.request.restate:
-        print(f"  {counted(plan.restated, 'published slice')} will be computed again")
+        say(f"  {counted(plan.restated, 'published slice')} will be computed again")
     for note in plan.notes:
-        print(f"  note: {runnable(note)}")
-    if not stored:
-        print("next: the same command without --dry-run" if plan.slices else "next: nothing to do")
+        say(f"  note: {runnable(note)}")
 
 
 def print_whole(result: BackfillResult, holders: Sequence[str]) -> None:
     """Every slice, why it is in it and what became of it."""
     idle = result.state is BackfillState.RUNNING and not holders
     state = "no worker is running it" if idle else result.state.value
-    print(f"backfill {result.name}: {state}" + (f", workers: {', '.join(holders)}" if holders else ""))
+    say(f"backfill {result.name}: {state}" + (f", workers: {', '.join(holders)}" if holders else ""))
     for note in result.notes:
-        print(f"  note: {runnable(note)}")
+        say(f"  note: {runnable(note)}")
     for slice_ in result.slices:
-        print(f"  {_line(slice_)}")
+        say(f"  {_line(slice_)}")
     print_end(result)
+
+
+def print_records(found: Sequence[tuple[BackfillRecord, int]]) -> None:
+    """Each with how many workers have a batch of it now. A name is never cut: it is what the next command takes."""
+    if not on_terminal():
+        for record, holders in found:
+            say(record_line(record, holders))
+        return
+    say_table(("backfill", "state", "slices"), [_record_cells(*each) for each in found], cuts=())
+    for record, holders in found:
+        if _is_idle(record, holders):
+            say(_resume(record.name))
+
+
+def _record_cells(record: BackfillRecord, holders: int) -> tuple[str, str, str]:
+    failed = f", {record.failed} failed" if record.failed else ""
+    state = "no worker" if _is_idle(record, holders) else record.state.value
+    return record.name, state, f"{record.done}/{record.total}{failed}"
+
+
+def _is_idle(record: BackfillRecord, holders: int) -> bool:
+    return record.state is BackfillState.RUNNING and not holders
 
 
 def record_line(record: BackfillRecord, holders: int) -> str:
     """`holders`: how many workers have a batch of it now."""
     failed = f", {record.failed} failed" if record.failed else ""
     slices = f"{record.done}/{counted(record.total, 'slice')}{failed}"
-    if record.state is not BackfillState.RUNNING or holders:
+    if not _is_idle(record, holders):
         return f"{record.name}  {record.state.value}  {slices}"
     return f"{record.name}  {slices}, no worker is running it; {_resume(record.name)}"
 
@@ -53,19 +74,28 @@ def resumed_line(record: BackfillRecord) -> str:
 
 
 def print_end(result: BackfillResult) -> None:
-    print(f"{counted_of(len(result.done), len(result.slices), 'slice')} done" + _failed(result) + _stopped(result))
+    done = f"{counted_of(len(result.done), len(result.slices), 'slice')} done{_failed(result)}{_stopped(result)}"
+    person = on_terminal()
+    if not person:
+        say(done)
     compared = [slice_ for slice_ in result.slices if slice_.comparison is not None]
     changed = [slice_ for slice_ in compared if slice_.comparison is not None and not slice_.comparison.identical]
     if compared:
-        print(f"restated: {len(compared) - len(changed)} IDENTICAL, {len(changed)} CHANGED")
+        say(f"restated: {len(compared) - len(changed)} IDENTICAL, {len(changed)} CHANGED")
     for slice_ in changed:
-        print(f"  {slice_.task}[{slice_.label}] {slice_.comparison}")
+        say(f"  {slice_.task}[{slice_.label}] {slice_.comparison}")
     for slice_ in result.failed:
         error = (slice_.error or {}).get("what", "")
-        print(f"  {slice_.state.value}: {slice_.task}[{slice_.label}] {error}")
-    if not result.complete:
+        say(f"  {slice_.state.value}: {slice_.task}[{slice_.label}] {error}", colour="red")
+    if result.complete:
+        then = runnable(f"next: twice status {result.request.task}") if person else ""
+    else:
         retries = "retries only what failed" if _only_failures(result) else "continues with what is left"
-        print(f"{_resume(result.name)}   ({retries})")
+        then = f"{_resume(result.name)}   ({retries})"
+    if person:  # what is true, and what to do, in the last line
+        say(f"{done}; {then}", Symbol.FAILED if result.failed else Symbol.DONE if result.complete else Symbol.WAITING)
+    elif then:
+        say(then)
 
 
 def result_data(result: BackfillResult) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import shlex
 import socket
 from dataclasses import asdict
 from datetime import timedelta
@@ -11,8 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from twice.cli.hints import runnable
+from twice.cli.history_text import moment
 from twice.cli.options import HERE, Format, Output, Where, boundary, print_json
-from twice.cli.records import Limit, moment, print_table
+from twice.cli.records import Limit
+from twice.cli.terminal import say, say_table
 from twice.core.closed import assert_never
 from twice.core.ledger.outbox import EffectState
 from twice.core.names.reference import hide_passwords
@@ -28,6 +31,9 @@ if TYPE_CHECKING:
 
 S = EffectState
 OfTask = Annotated[str | None, typer.Option("--task", help="Only this task's.")]
+OfEnvironment = Annotated[
+    str | None, typer.Option("--environment", help="Of another environment of this project, on this ledger.")
+]
 Id = Annotated[int, typer.Argument(metavar="ID", help="An effect's number, from twice effects list.")]
 Patience = Annotated[float, typer.Option("--wait", help="Seconds to keep retrying what is refused for now.", min=0)]
 
@@ -37,6 +43,7 @@ def list_(
     in_doubt: Annotated[bool, typer.Option("--in-doubt", help="Only those that may have arrived.")] = False,
     task: OfTask = None,
     limit: Limit = 50,
+    environment: OfEnvironment = None,
     output: Output = Format.text,
     where: Where = HERE,
 ) -> int:
@@ -45,42 +52,44 @@ def list_(
 
     states = (S.IN_DOUBT, S.UNKNOWN) if in_doubt else ()
     with where.open() as opened:
-        found = effects.effects(opened, states, task, limit)
-        counts = effects.counts(opened, task)
+        found = effects.effects(opened, states, task, limit, environment)
+        counts = effects.counts(opened, task, environment)
     by_state = {state.value: counts[state] for state in S if state in counts}
     if output is Format.json:
         print_json({"effects": [_as_data(effect) for effect in found], "counts": by_state})
         return 0
     if found:
-        print_table(("id", "effect", "state", "tries", "changed", "why"), [_row(effect) for effect in found])
-    print(", ".join(f"{count} {state}" for state, count in by_state.items()) or "no effects yet")
+        say_table(("id", "effect", "state", "tries", "changed", "why"), [_row(effect) for effect in found], cuts=(1,))
+    say(", ".join(f"{count} {state}" for state, count in by_state.items()) or "no effects yet")
     waiting = [effect for effect in found if effect.state.waits_for_a_person]
     if waiting:
-        print(runnable(f"next: twice effects show {waiting[0].id}"))
+        say(runnable(f"next: twice effects show {waiting[0].id}{_there(environment)}"))
     return 0
 
 
 @boundary
-def show(id_: Id, output: Output = Format.text, where: Where = HERE) -> int:
+def show(id_: Id, environment: OfEnvironment = None, output: Output = Format.text, where: Where = HERE) -> int:
     """Show one effect: its text, and every step it took."""
     from twice.project import effects
 
     with where.open() as opened:
-        effect, events = effects.effect(opened, id_)
+        effect, events = effects.effect(opened, id_, environment)
     if output is Format.json:
         print_json({"effect": _as_data(effect), "events": [_event_data(event) for event in events]})
         return 0
-    print(f"{effect.id}  {effect.where}: {effect.state.value}" + (f" ({effect.why})" if effect.why else ""))
-    print(f"  {effect.kind}, {version_text(effect.generation)}, key {effect.key}")
+    say(f"{effect.id}  {effect.where}: {effect.state.value}" + (f" ({effect.why})" if effect.why else ""))
+    say(f"  {effect.kind}, {version_text(effect.generation)}, key {effect.key}")
     if effect.receipt:
-        print(f"  receipt: {effect.receipt}")
+        say(f"  receipt: {effect.receipt}")
     if effect.message is not None:
-        print(f"  to {hide_passwords(', '.join(effect.message.to))}")
-        print("".join(f"    {line}\n" for line in effect.message.body.splitlines()), end="")
+        say(f"  to {hide_passwords(', '.join(effect.message.to))}")
+        for line in effect.message.body.splitlines():
+            say(f"    {line}")
     for event in events:
-        print(f"  {moment(event.at)}  {event.state.value}  by {event.who}" + (f": {event.why}" if event.why else ""))
+        say(f"  {moment(event.at)}  {event.state.value}  by {event.who}" + (f": {event.why}" if event.why else ""))
     if effect.state.waits_for_a_person or effect.state is S.UNKNOWN:
-        print(runnable(f'next: twice effects resolve {id_} --sent|--resend|--abandon --reason "…"'))
+        choice = "--sent|--resend|--abandon" if environment is None else "--sent|--abandon"
+        say(runnable(f'next: twice effects resolve {id_}{_there(environment)} {choice} --reason "…"'))
     return 0
 
 
@@ -101,12 +110,12 @@ def send(
     if output is Format.json:
         print_json({"tries": tries, "counts": {state.value: count for state, count in counts.items()}})
     else:
-        print(
+        say(
             f"{counted(tries, 'try', 'tries')}; "
             + (", ".join(f"{counts[state]} {state.value}" for state in S if state in counts))
         )
         if waiting:
-            print(runnable("next: twice effects list --in-doubt"))
+            say(runnable("next: twice effects list --in-doubt"))
     return 1 if waiting else 0
 
 
@@ -120,29 +129,35 @@ def resolve(
     sender_is_gone: Annotated[
         bool, typer.Option("--sender-is-gone", help="The process that was sending it is known to be gone.")
     ] = False,
+    environment: OfEnvironment = None,
     output: Output = Format.text,
     where: Where = HERE,
 ) -> int:
     """Decide what became of an effect. Who did, when and why is kept."""
-    from twice.project import effects
-    from twice.runtime.effects.send import EffectDecision
-
     chosen: list[Resolution] = []
     chosen += ["sent"] if sent else []
     chosen += ["resend"] if resend else []
     chosen += ["abandon"] if abandon else []
     if len(chosen) != 1:
         raise UsageError("give one of --sent, --resend and --abandon", fix=f"See twice effects show {id_}.")
+    from twice.project import effects
+    from twice.runtime.effects.send import EffectDecision
+
     who = f"{getpass.getuser()}@{socket.gethostname()}"
     with where.open() as opened:
-        effect = effects.resolve(opened, id_, EffectDecision(chosen[0], who, reason, sender_is_gone))
+        decision = EffectDecision(chosen[0], who, reason, sender_is_gone)
+        effect = effects.resolve(opened, id_, decision, environment)
     if output is Format.json:
         print_json({"effect": _as_data(effect)})
         return 0
-    print(f"{effect.id}  {effect.where}: {effect.state.value} ({effect.why})")
+    say(f"{effect.id}  {effect.where}: {effect.state.value} ({effect.why})")
     if chosen[0] == "resend":
-        print(runnable("next: twice effects send"))
+        say(runnable("next: twice effects send"))
     return 0
+
+
+def _there(environment: str | None) -> str:
+    return "" if environment is None else f" --environment {shlex.quote(environment)}"
 
 
 def _row(effect: EffectRecord) -> tuple[str, ...]:

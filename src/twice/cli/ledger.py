@@ -17,6 +17,7 @@ import typer
 
 from twice.cli.hints import runnable
 from twice.cli.options import HERE, Format, Output, Where, boundary, plain, print_json
+from twice.cli.terminal import Symbol, say
 from twice.cli.upkeep import print_unreadable
 from twice.core.results.summary import counted
 from twice.errors import UsageError
@@ -47,9 +48,9 @@ def migrate(output: Output = Format.text, where: Where = HERE) -> int:
     if output is Format.json:
         print_json({"before": before, "after": after})
     elif before == after:
-        print(f"the ledger is up to date (schema {after})")
+        say(f"the ledger is up to date (schema {after})")
     else:
-        print(f"migrated from {f'schema {before}' if before else 'nothing'} to schema {after}")
+        say(f"migrated from {f'schema {before}' if before else 'nothing'} to schema {after}")
     return 0
 
 
@@ -68,8 +69,9 @@ def check(output: Output = Format.text, where: Where = HERE) -> int:
         print_json({"differences": [asdict(difference) for difference in differences]})
         return 1 if differences else 0
     for difference in differences:
-        print(f"{difference.where}: {difference.what}\n  to fix it: {runnable(difference.fix)}")
-    print(counted(len(differences), "difference") if differences else "the ledger agrees with the tables")
+        say(f"{difference.where}: {difference.what}\n  to fix it: {runnable(difference.fix)}", Symbol.NOTICE)
+    end = counted(len(differences), "difference") if differences else "the ledger agrees with the tables"
+    say(end, Symbol.NOTICE if differences else Symbol.DONE)
     return 1 if differences else 0
 
 
@@ -88,9 +90,9 @@ def rebuild(output: Output = Format.text, where: Where = HERE) -> int:
         return 0
     for task in tasks:
         unknown = f", {task.unknown} of unknown provenance" if task.unknown else ""
-        print(f"{task.task}: {counted(task.slices, 'slice')}{unknown}")
-    print(f"in the ledger: {counted(sum(task.slices for task in tasks), 'published slice')}")
-    print(runnable("next: twice status"))
+        say(f"{task.task}: {counted(task.slices, 'slice')}{unknown}")
+    say(f"in the ledger: {counted(sum(task.slices for task in tasks), 'published slice')}", Symbol.DONE)
+    say(runnable("next: twice status"))
     return 0
 
 
@@ -105,7 +107,7 @@ def export(to: File = None, where: Where = HERE) -> int:
         for count, row in enumerate(ledger.export(opened)):  # noqa: B007 - the first row is the header
             out.write(json.dumps(hide_passwords_in(row), default=plain, ensure_ascii=False) + "\n")
     if to is not None:
-        print(f"{counted(count, 'row')} written to {to}")
+        say(f"{counted(count, 'row')} written to {to}")
     return 0
 
 
@@ -135,15 +137,15 @@ def unassigned(
         parts += [counted(each.effects, "effect")] if each.effects else []
         parts += [f"{each.unsent:,} unsent"] if each.unsent else []
         parts += [counted(each.batches, "batch", "batches")] if each.batches else []
-        print(f"{each.task}: {', '.join(parts)}")
+        say(f"{each.task}: {', '.join(parts)}")
     if not found:
-        print("no record is unassigned: each belongs to an environment")
+        say("no record is unassigned: each belongs to an environment")
     elif unasked:
-        print(f"the tables of {', '.join(unasked)} were not asked yet which of these records are theirs")
-        print(runnable("next: twice ledger check (it asks them; no effect is sent)"))
+        say(f"the tables of {', '.join(unasked)} were not asked yet which of these records are theirs")
+        say(runnable("next: twice ledger check (it asks them; no effect is sent)"))
     else:
-        print("the tables were asked, and none shows that these records are its own; none of their effects is sent")
-        print(runnable("next: twice ledger unassigned --take TASK, if this environment wrote all records of the task"))
+        say("the tables were asked, and none shows that these records are its own; none of their effects is sent")
+        say(runnable("next: twice ledger unassigned --take TASK, if this environment wrote all records of the task"))
     return 0
 
 
@@ -158,16 +160,16 @@ def prune(
     What a later run, plan, status or effect is decided by stays, however old. History goes: old attempts, the texts of
     sent effects, older proofs, and backfills that are over and restated nothing: they cannot be shown or resumed then.
     """
+    age = _age(older_than)
     from twice.project import ledger
 
-    age = _age(older_than)
     with where.open() as opened:
         tidied = ledger.prune(opened, age)
     if output is Format.json:
         print_json({"pruned": {**asdict(tidied.ledger), "commits": tidied.commits}, "unasked": list(tidied.unasked)})
         return 1 if tidied.unasked else 0
     gone = tidied.ledger
-    print(
+    say(
         f"{counted(gone.attempts, 'attempt')}, {counted(gone.effects, 'effect')} never to be sent, the texts of "
         f"{counted(gone.texts, 'sent one')}, {counted(gone.backfills, 'backfill')}, {counted(gone.proofs, 'proof')} "
         f"and the authors of {counted(tidied.commits, 'old PostgreSQL commit')} deleted from the records. "

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from twice.cli.display import current_display
 from twice.cli.options import boundary, output_option
+from twice.cli.terminal import columns, on_terminal, say
 from twice.core.results.summary import counted
 from twice.errors import UsageError
 
@@ -69,6 +71,7 @@ def lint(
         "cache": False if no_cache else None,
     }
     settings = _settings(paths := paths or [Path()], given)
+    current_display().begins("reading", ", ".join(str(path) for path in paths))
     if write_baseline:
         return _accept(paths, settings, baseline or Path("twice-lint-baseline.json"))
     return _report(
@@ -113,17 +116,19 @@ def _accept(paths: list[Path], settings: LintSettings, target: Path) -> int:
     from twice.lint.run import lint_paths
 
     accepted = counted(baselines.write(target, lint_paths(paths, settings).findings), "finding")
-    typer.echo(f"Accepted {accepted} in {target}. Report only new ones with: twice lint --baseline {target}")
+    say(f"Accepted {accepted} in {target}. Report only new ones with: twice lint --baseline {target}")
     return 0
 
 
 def _report(paths: list[Path], settings: LintSettings, baseline: Path | None, form: str) -> int:
-    from twice.lint.report import write
+    from twice.lint.report import coloured, write
     from twice.lint.run import lint_paths
 
     result = lint_paths(paths, settings, baseline)
     if form == "statistics":
-        typer.echo(_counted(result))
+        say(_counted(result))
+    elif form == "text" and on_terminal():
+        say(coloured(result, columns(sys.stdout)).rstrip("\n"))
     else:
         write(result, sys.stdout, form)
     return result.exit_code

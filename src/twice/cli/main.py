@@ -3,12 +3,29 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from typing import Annotated
 
 import typer
 
-from twice.cli import backfill, effects, graph, ledger, lint, prove, records, runs, setup, upkeep
+from twice.cli import (
+    backfill,
+    effects,
+    environments,
+    graph,
+    ledger,
+    lint,
+    new_project,
+    prove,
+    rebuild,
+    records,
+    runs,
+    setup,
+    upkeep,
+)
+from twice.cli.display import Display, display_on
 from twice.cli.options import BETWEEN_ATTEMPTS
+from twice.cli.terminal import Symbol, say
 from twice.core.version import __version__
 
 app = typer.Typer(
@@ -31,7 +48,7 @@ ledger_app = typer.Typer(help="Maintain the ledger.", no_args_is_help=True, rich
 config_app = typer.Typer(help="Show the configuration.", no_args_is_help=True, rich_markup_mode=None)
 effects_app = typer.Typer(help="What is sent after a publish.", no_args_is_help=True, rich_markup_mode=None)
 
-app.command("init")(setup.init)
+app.command("init")(new_project.init)
 app.command("run")(runs.run)
 app.command("restate")(runs.restate)
 app.command("retry")(runs.retry)
@@ -54,6 +71,8 @@ app.command("gc")(upkeep.gc)
 app.command("doctor")(setup.doctor)
 app.command("takeover")(upkeep.takeover)
 app.command("accept")(upkeep.accept)
+app.command("rebuild")(rebuild.rebuild)
+app.command("adopt")(upkeep.adopt)
 app.add_typer(mark_app, name="mark")
 mark_app.command("show")(upkeep.show_mark)
 mark_app.command("reset")(upkeep.reset_mark)
@@ -64,6 +83,8 @@ ledger_app.command("rebuild")(ledger.rebuild)
 ledger_app.command("export")(ledger.export)
 ledger_app.command("unassigned")(ledger.unassigned)
 ledger_app.command("prune")(ledger.prune)
+ledger_app.command("environments")(environments.environments)
+ledger_app.command("drop-environment")(environments.drop_environment)
 app.add_typer(config_app, name="config")
 config_app.command("show")(setup.show_config)
 app.add_typer(effects_app, name="effects")
@@ -75,7 +96,7 @@ effects_app.command("resolve")(effects.resolve)
 
 def _print_version(asked: bool) -> None:
     if asked:
-        print(f"twice {__version__}")
+        say(f"twice {__version__}")
         raise typer.Exit
 
 
@@ -92,5 +113,19 @@ def main() -> None:
     try:
         app(prog_name="twice")
     except KeyboardInterrupt:
-        print(BETWEEN_ATTEMPTS, file=sys.stderr)
+        say(BETWEEN_ATTEMPTS, Symbol.NOTICE, stream=sys.stderr)
         sys.exit(130)
+    finally:
+        _end_spark()
+
+
+def _end_spark() -> None:
+    """Its JVM takes a moment to end, and the very first one much longer: a person sees why nothing happens. Ctrl-C does
+    not wait for it; the command has ended by now, and its exit code stays."""
+    if getattr(getattr(sys.modules.get("pyspark.sql"), "SparkSession", None), "_instantiatedSession", None) is None:
+        return
+    from twice.engine.session.session import close_running
+
+    display = Display(sys.stderr, display_on(sys.stderr, quiet=not {"-q", "--quiet"}.isdisjoint(sys.argv)))
+    with suppress(KeyboardInterrupt, Exception), display.open():
+        close_running(display)

@@ -9,9 +9,9 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import Enum
 from functools import wraps
 from pathlib import Path
@@ -20,10 +20,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from twice.cli.display import Display, current_display, display_on
 from twice.cli.hints import current_hints, hinting, runnable
+from twice.cli.terminal import Symbol, say, screen_of
 from twice.core.failure.failpoints import Action, Point, SendPoint, armed, kill_at
 from twice.core.failure.interruption import Terminated, exit_code_of
 from twice.core.hints import Hints, hints_for
+from twice.core.scope import refuse_no_date
 from twice.errors import Interrupted, TwiceError, UsageError
 
 if TYPE_CHECKING:
@@ -47,6 +50,7 @@ def output_option(help_: str) -> Any:
 
 Output = Annotated[Format, output_option("text for people, json for programs.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the whole trace of an error.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress on a terminal.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Folder = Annotated[Path, typer.Option("--project", "-C", help="The project's folder, or one below it.")]
 Profile = Annotated[str | None, typer.Option("--profile", help="A profile of twice.toml.", envvar="TWICE_PROFILE")]
@@ -65,20 +69,23 @@ class Where:
     def open(self) -> AbstractContextManager[OpenProject]:
         from twice.wiring.open_project import open_project  # here: the way to the help loads nothing heavy
 
-        return open_project(self.folder, self.profile)
+        display = current_display()
+        display.begins("opening", "project")
+        return open_project(self.folder, self.profile, display)
 
 
 HERE = Where()
 
 
 def boundary(command: Callable[..., int | None]) -> Callable[..., None]:
-    """A command as typer gets it: errors become text or JSON and the documented exit code.
+    """A command as typer gets it: errors become text or JSON and the documented exit code. On a terminal it shows what
+    it does, on stderr: nothing of that is in its output.
 
-    It has the option --debug, and for its parameter `where` the options --project and --profile.
+    It has the options --debug and --quiet, and for its parameter `where` the options --project and --profile.
     """
 
     @wraps(command)
-    def bounded(*, debug: bool, **given: Any) -> None:
+    def bounded(*, debug: bool, quiet: bool = False, **given: Any) -> None:
         as_json = given.get("output") == "json"  # every command's own formats are strings, too
         hints = Hints()
         if "project" in given:
@@ -86,7 +93,9 @@ def boundary(command: Callable[..., int | None]) -> Callable[..., None]:
             hints = hints_for(given["where"].folder, given["where"].profile)
         with hinting(hints):
             try:
-                with ending_in_order(), armed(_failpoint()):
+                display = Display(sys.stderr, display_on(sys.stderr, quiet))
+                with ending_in_order(), armed(_failpoint()), display.open():
+                    _check_dates(given)
                     code = command(**given) or 0
             except TwiceError as error:
                 code = error.exit_code
@@ -101,12 +110,19 @@ def boundary(command: Callable[..., int | None]) -> Callable[..., None]:
     return bounded
 
 
+def _check_dates(given: Mapping[str, Any]) -> None:
+    """Before the project is read: that takes longer than to see that no task can have such a slice."""
+    for name in ("date", "first", "last"):
+        if given.get(name) is not None:
+            refuse_no_date(given[name])
+
+
 def _with_shared_options(command: Callable[..., object]) -> list[inspect.Parameter]:
     """The parameters of a command, with the options that all have in the place of `where` and at the end."""
     shared = {"where": [_option("project", Folder, Path()), _option("profile", Profile, None)]}
     own = inspect.signature(command, eval_str=True).parameters
     options = [each for name, one in own.items() for each in shared.get(name, [_named(one)])]
-    return [*options, _option("debug", Debug, False)]
+    return [*options, _option("quiet", Quiet, False), _option("debug", Debug, False)]
 
 
 def _option(name: str, annotation: Any, default: object) -> inspect.Parameter:
@@ -125,7 +141,7 @@ def print_error(error: TwiceError, *, as_json: bool, debug: bool) -> None:
         others = {"results": [run_data(result) for result in error.results]} if error.results else {}
         print_json({**others, "error": error.details()})
     else:
-        print(f"error[{error.code}]: {_paragraph(error)}", file=sys.stderr)
+        say(f"error[{error.code}]: {_paragraph(error)}", Symbol.FAILED, stream=sys.stderr)
 
 
 def _paragraph(error: TwiceError) -> str:
@@ -156,7 +172,7 @@ def _print_interrupted(interrupt: KeyboardInterrupt, *, as_json: bool, debug: bo
     if error is not None and (as_json or debug):
         print_error(error, as_json=as_json, debug=debug)
     else:
-        print(_paragraph(error) if error else BETWEEN_ATTEMPTS, file=sys.stderr)
+        say(_paragraph(error) if error else BETWEEN_ATTEMPTS, Symbol.NOTICE, stream=sys.stderr)
     return interrupt.exit_code if isinstance(interrupt, Interrupted) else exit_code_of(interrupt)
 
 
@@ -194,5 +210,9 @@ def ask(question: str, alone: str, kept: str) -> None:
     """A person must confirm. `alone` is what is not done without one, `kept` what stays true if they do not."""
     if not sys.stdin.isatty():
         raise UsageError(f"{alone} without a person's confirmation", now=kept, fix="Confirm it with --yes.")
-    if not typer.confirm(question, err=True):
+    screen = screen_of(sys.stderr)
+    room = replace(screen, width=screen.width and screen.width - 2)  # for the answer, in the last line
+    with current_display().paused():
+        confirmed = typer.confirm(room.folded(f"{question} [y/N]:"), err=True, show_default=False, prompt_suffix=" ")
+    if not confirmed:
         raise UsageError("not confirmed", now=kept)

@@ -1,4 +1,4 @@
-"""How a backfill's progress is shown: a live table on a terminal, plain lines elsewhere, JSON lines for programs."""
+"""How a backfill's progress is shown: in a few lines on a terminal, one line per batch elsewhere, JSON for programs."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from twice.cli.display import duration
 from twice.cli.hints import current_hints
 from twice.cli.options import SCHEMA_VERSION, plain
+from twice.cli.terminal import Screen, Symbol, say, wide
 from twice.core.backfill.result import BackfillRecord
 from twice.core.hints import Hints
 from twice.core.results.summary import counted
 
 if TYPE_CHECKING:
-    from rich.console import Console, Group
-
     from twice.runtime.backfill.worker import Event, Stop
 
 
@@ -33,7 +33,8 @@ class Lines:
     def __call__(self, event: Event) -> None:
         if event.kind == "done":
             self._done += len(event.claim.slices)
-        print(f"{describe(event)} ({self._done}/{self._total})", flush=True)
+        say(f"{describe(event)} ({self._done}/{self._total})")
+        sys.stdout.flush()
 
 
 class JsonLines:
@@ -59,54 +60,60 @@ class JsonLines:
 
 
 class Live:
-    """A table that is drawn again every second: done, rows per second, time left, workers, failures. All of it is
-    read from the ledger, so other workers' slices show too. `look` gives the backfill as it is, and its workers."""
+    """The lines above what is being done: done, rows per second, time left, workers, failures; and the last batch. All
+    of it is read from the ledger, once a second, so other workers' slices show too. `before` is the backfill as it was
+    found; `look` gives it as it is, and its workers."""
 
     def __init__(
         self,
+        before: BackfillRecord,
         look: Callable[[], tuple[BackfillRecord, int]],
-        console: Console | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        from rich.live import Live as RichLive
-
         self._look, self._clock = look, clock
-        before, _ = look()
-        self._began, self._done, self._rows = clock(), before.done, before.rows
-        self._last = ""
-        self._live = RichLive(get_renderable=self._drawn, console=console, refresh_per_second=1, redirect_stderr=False)
-
-    def __enter__(self) -> Live:
-        self._live.__enter__()
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self._live.__exit__(*error)
+        self._known, self._began, self._looked = (before, 0), clock(), float("-inf")
+        self._done, self._rows = before.done, before.rows
+        self._last: Event | None = None
 
     def __call__(self, event: Event) -> None:
-        self._last = describe(event)
-        self._live.refresh()
+        self._last = event
+        self._looked = float("-inf")
 
-    def _drawn(self) -> Group:
-        from rich.console import Group
-        from rich.table import Table
-        from rich.text import Text
-
-        record, workers = self._look()
-        took = self._clock() - self._began
+    def lines(self, screen: Screen) -> list[str]:
+        """Two or three, each as long as the screen is wide at most."""
+        now = self._clock()
+        if now - self._looked >= 1:
+            self._looked = now
+            with suppress(Exception):  # what was known is shown until the ledger answers again
+                self._known = self._look()
+        record, workers = self._known
+        room, took = (screen.width or 80) - 1, now - self._began
         made = record.done - self._done
-        # As text: in markup `revenue[all]` would be a tag.
-        table = Table(title=Text(f"backfill {record.name}: {record.state.value}"))
-        for head in ("slices", "rows/s", "time left", "workers", "failed"):
-            table.add_column(head, justify="right")
-        table.add_row(
-            f"{record.done:,}/{record.total:,}",
-            f"{(record.rows - self._rows) / took:,.0f}" if made and took else "-",
-            duration(took / made * record.open) if made else "-",
-            str(workers),
-            str(record.failed),
-        )
-        return Group(table, Text(self._last))
+        parts = [f"{record.done:,} of {counted(record.total, 'slice')}"]
+        parts += [f"{counted(round((record.rows - self._rows) / took), 'row')}/s"] if made and took else []
+        parts += [f"{duration(took / made * record.open)} left"] if made else []
+        parts += [counted(workers, "worker"), f"{record.failed:,} failed"]
+        figures = screen.cut_end(", ".join(parts), room)
+        title = screen.cut(f"backfill {record.name}: {record.state.value}", room - 9)
+        clock = duration(took)
+        lines = [f"{title}{' ' * (room - wide(title) - len(clock))}{screen.paint(clock, 'dim')}"]
+        lines.append(f"{_bar(screen, record, room - wide(figures) - 2)}{figures}")
+        return lines if self._last is None else [*lines, _shown(screen, self._last, room)]
+
+
+def _bar(screen: Screen, record: BackfillRecord, room: int) -> str:
+    """How much is done, where there is room for it."""
+    length = min(room, 24)
+    if length < 6 or not record.total:
+        return ""
+    done = length * record.done // record.total
+    full, rest = ("━", "─") if screen.letters else ("=", "-")
+    return f"{screen.paint(full * done, 'green')}{screen.paint(rest * (length - done), 'dim')}  "
+
+
+def _shown(screen: Screen, event: Event, room: int) -> str:
+    mark = Symbol.DONE if event.kind == "done" else Symbol.FAILED if event.kind == "failed" else Symbol.NOTICE
+    return screen.marked(mark, screen.cut_end(" ".join(describe(event).split()), room - 2))
 
 
 def describe(event: Event) -> str:
@@ -124,12 +131,6 @@ def describe(event: Event) -> str:
     return f"{where}: FAILED: {event.error.what}"
 
 
-def duration(seconds: float) -> str:
-    minutes, left = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{left:02d}" if hours else f"{minutes}:{left:02d}"
-
-
 def print_line(body: dict[str, Any], hints: Hints | None = None) -> None:
     completed = (hints or current_hints()).in_data(body)
     print(json.dumps({"schema_version": SCHEMA_VERSION, **completed}, default=plain), flush=True)
@@ -145,7 +146,7 @@ def interruptible(stop: Stop) -> Iterator[None]:
                 before(number, frame)
             raise KeyboardInterrupt
         stop.asked.set()
-        print("finishing the batches that are running; press Ctrl-C again to stop at once", file=sys.stderr, flush=True)
+        say("finishing the batches that are running; press Ctrl-C again to stop at once", stream=sys.stderr)
 
     before = signal.signal(signal.SIGINT, interrupted)
     try:

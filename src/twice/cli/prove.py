@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from twice.cli.display import current_display
 from twice.cli.hints import runnable
 from twice.cli.options import HERE, Date, Format, Output, Where, boundary, print_error, print_json
-from twice.cli.records import print_table
+from twice.cli.terminal import Symbol, say, say_table
 from twice.core.results.proof import Proof, document
 from twice.errors import TwiceError, UsageError
 
@@ -54,9 +55,14 @@ def prove(
     the code tries than to make its result is named. Exit 1 if anything differs.
     """
     if script is not None:
+        if everything or date is not None or scenario or kill:
+            raise UsageError(
+                "--script takes no --all, --date, --scenario or --kill: it has two scenarios of its own",
+                fix="Leave them out; what the script takes goes after --.",
+            )
         from twice.project.prove import prove_script
 
-        proof = prove_script(script, words or (), table or (), warehouse)
+        proof = prove_script(script, words or (), table or (), warehouse, current_display())
         if output is Format.text:
             print_proof(proof)
         return print_ends(Ends((proof,)), report, output)
@@ -68,11 +74,12 @@ def prove(
 
 def _asked(scenarios: list[str] | None, kill: bool) -> Sequence[str]:
     """--kill adds to what was asked for, or to what is played by default."""
-    if not kill:
-        return scenarios or ()
-    from twice.proof.tasks.prove import SCENARIOS
+    if not kill and not scenarios:
+        return ()
+    from twice.proof.tasks.prove import chosen_scenarios
 
-    return [*(scenarios or (each.name for each in SCENARIOS if each.default)), "kill"]
+    chosen = chosen_scenarios(scenarios or ())  # before a process is started for nothing
+    return [*chosen, "kill"] if kill else scenarios or ()
 
 
 @dataclass(frozen=True)
@@ -133,26 +140,28 @@ def print_ends(ends: Ends, report: Path | None, output: Format) -> int:
         print_json({"proofs": document(ends.proofs)["proofs"], "errors": errors, "left_out": dict(ends.left_out)})
     else:
         for name, why in ends.left_out.items():
-            print(f"{name}: left out, because {why}")
+            say(f"{name}: left out, because {why}", Symbol.SAME)
         left = f", {len(ends.left_out)} left out" if ends.left_out else ""
         if broken or ends.errors:
-            print("next: correct what is named above, then prove it again")
+            say("next: fix the errors above, then prove it again", Symbol.FAILED)
         else:
-            print(f"proved: {holding} of {len(ends.proofs)}{left}; {runnable('next: twice status')}")
+            mark = Symbol.DONE if holding else Symbol.NOTICE
+            say(f"proved: {holding} of {len(ends.proofs)}{left}; {runnable('next: twice status')}", mark)
     return 1 if broken or ends.errors or not holding else 0
 
 
 def print_proof(proof: Proof) -> None:
     from twice.proof.report import describe_difference  # here: jinja2 is not needed for help
 
-    print(f"{proof.task}[{proof.label}], code {proof.code_hash[:8]}, {proof.seconds:.1f} s")
+    mark = Symbol.DONE if proof.holds else Symbol.FAILED if proof.changed or proof.refused else Symbol.NOTICE
+    say(f"{proof.task}[{proof.label}], code {proof.code_hash[:8]}, {proof.seconds:.1f} s", mark)
     rows: list[tuple[str, ...]] = [(t.scenario, t.result.value, f"{t.seconds:.1f} s", t.reason) for t in proof.trials]
-    print_table(("scenario", "table", "took", "what was done"), rows)
+    say_table(("scenario", "table", "took", "what was done"), rows)
     for trial in proof.changed:
-        print(describe_difference(trial))
+        say(describe_difference(trial))
     for what in proof.refused:
-        print(f"twice run refuses this plan: {what}")
+        say(f"twice run refuses this plan: {what}")
     for note in proof.notes:
-        print(f"note: {note}")
+        say(f"note: {note}")
     for one in proof.not_blocked:
-        print(f"not blocked: {one}")
+        say(f"not blocked: {one}")

@@ -1,27 +1,34 @@
-"""status and history: what the ledger remembers, as lines, tables and a calendar. No Spark is started for them."""
+"""status and history: what the ledger remembers, as lines, tables and a calendar. No Spark is started for them, but
+for `--refresh`."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from twice.cli.hints import runnable
+from twice.cli.history_text import print_attempts
 from twice.cli.options import HERE, Date, Format, Output, TaskName, Where, boundary, print_json
-from twice.core.ledger.record import REWRITTEN, TABLE
+from twice.cli.status_text import (
+    WRONG,
+    print_not_looked_at,
+    print_slices,
+    print_tasks,
+    print_wrong_slices,
+    wrong_slices,
+)
+from twice.cli.terminal import say
+from twice.core.project.selector import choose, only_name
 from twice.core.results.calendar import Cell, Page
-from twice.core.results.summary import counted
-from twice.core.slice import WHOLE
-from twice.core.table.mark import version_cell, version_text
 from twice.errors import UsageError
 
 if TYPE_CHECKING:
     from twice.core.ledger.record import AttemptRecord, RunRecord
-    from twice.core.results.proof import ProofRecord
-    from twice.core.results.status import Status
+    from twice.core.results.status import Status, TaskStatus
 
 
 SomeLimit = Annotated[int | None, typer.Option("--limit", help="How many at most: 50, or all as JSON.", min=1)]
@@ -29,49 +36,76 @@ Limit = Annotated[int, typer.Option("--limit", help="How many at most.", min=1)]
 _SHOWN = 50
 
 
+Tasks = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[TASK]", help="One task slice by slice; or several: name+, +name, tag:word."),
+]
+Drawn = Annotated[bool, typer.Option("--calendar", help="Draw the task's slices by month (or day).")]
+Missing = Annotated[bool, typer.Option("--missing", help="List the slices that were never published.")]
+Stale = Annotated[bool, typer.Option("--stale", help="List the slices that are not right any more, and why.")]
+Failed = Annotated[bool, typer.Option("--failed", help="List the slices whose last attempt failed, and why.")]
+Refresh = Annotated[bool, typer.Option("--refresh", help="Look at the tables again before; starts Spark.")]
+
+
 @boundary
 def status(
-    task: Annotated[str | None, typer.Argument(metavar="[TASK]", help="Only this task.")] = None,
+    tasks: Tasks = None,
+    missing: Missing = False,
+    stale: Stale = False,
+    failed: Failed = False,
+    refresh: Refresh = False,
     limit: SomeLimit = None,
-    calendar: Annotated[bool, typer.Option("--calendar", help="Draw the task's slices by month (or day).")] = False,
+    calendar: Drawn = False,
     output: Output = Format.text,
     where: Where = HERE,
 ) -> int:
     """Show what is published, what failed, what is stale.
 
-    Every slice, as far as the ledger knows. Exit 1 if the last attempt at one failed, or an effect waits for a person.
+    Each task in a line, or the slices of one, as far as the ledger knows and the last look found. Exit 1 if the last
+    attempt at a slice failed, or an effect waits for a person.
     """
     from twice.project import inspect
 
+    task = only_name(tasks or ())
+    chosen = [name for name, asked in (("failed", failed), ("stale", stale), ("missing", missing)) if asked]
     if calendar:
-        return _calendar(task, output, where)
+        if chosen:
+            raise UsageError("a calendar shows every state", fix=f"Leave out --calendar or --{chosen[0]}.")
+        return _calendar(task, refresh, output, where)
     # A program is given everything, a person the last ones.
     wanted = limit or (None if output is Format.json else _SHOWN)
     with where.open() as opened:
-        found = inspect.status(opened, task, wanted)
+        several = [each.name for each in choose(opened.project, tasks)] if tasks and task is None else None
+        found = inspect.status(opened, task if several is None else several, wanted, refresh)
     if output is Format.json:
-        print_json(_status_data(found))
+        print_json(_status_data(found, chosen))
+    elif chosen:
+        print_wrong_slices(found, chosen, limit or _SHOWN)
+    elif task is None:
+        print_tasks(found)
     else:
-        _print_status(found)
+        print_slices(found)
     return 1 if found.needs_attention else 0
 
 
-def _calendar(task: str | None, output: Format, where: Where) -> int:
-    from twice.cli.records import print_calendar
+def _calendar(task: str | None, refresh: bool, output: Format, where: Where) -> int:
     from twice.project import inspect
 
     if task is None:
         raise UsageError("a calendar shows one task", fix="Name it: twice status TASK --calendar.")
     with where.open() as opened:
+        unseen = inspect.look(opened, task) if refresh else {}
         pages = inspect.calendar(opened, task)
     if output is Format.json:
-        print_json({"calendar": [asdict(page) for page in pages]})
+        print_json({"calendar": [asdict(page) for page in pages], "not_looked_at": unseen})
     elif not pages:
-        print(f"nothing of {task} has run yet")
-        print(runnable(f"next: twice backfill {task} --from DATE --to DATE --dry-run"))
+        say(f"nothing of {task} has run yet")
+        say(runnable(f"next: twice backfill {task} --from DATE --to DATE --dry-run"))
     else:
         print_calendar(pages)
-    return 1 if any(cell in ("failed", "quarantined") for page in pages for cell in page.cells) else 0
+    if output is Format.text:
+        print_not_looked_at(unseen)
+    return 1 if unseen or any(cell in ("failed", "quarantined") for page in pages for cell in page.cells) else 0
 
 
 @boundary
@@ -93,15 +127,14 @@ def history(
     if output is Format.json:
         print_json({"attempts": [_attempt_data(attempt) for attempt in attempts]})
     elif not attempts:
-        print(f"{task}: no attempt yet")
-        print(runnable(f"next: twice run {task} --date {date or 'DATE'}"))
+        say(f"{task}: no attempt yet")
+        say(runnable(f"next: twice run {task} --date {date or 'DATE'}"))
     else:
-        for attempt in attempts:
-            _print_attempt(attempt)
+        print_attempts(attempts)
     return 0
 
 
-def _status_data(found: Status) -> dict[str, Any]:
+def _status_data(found: Status, chosen: Sequence[str]) -> dict[str, Any]:
     return {
         "runs": [
             {
@@ -117,132 +150,27 @@ def _status_data(found: Status) -> dict[str, Any]:
         "stale": len(found.stale),
         "effects": {state.value: count for state, count in found.effects.items()},
         "proofs": [{**asdict(proof), "current": current} for proof, current in found.proofs],
+        "tasks": [_task_data(task) for task in found.tasks],
+        "slices": [each._asdict() for each in wrong_slices(found, chosen or WRONG)],
+        "not_looked_at": dict(found.not_looked_at),
     }
 
 
-def _print_status(found: Status) -> None:
-    if not found.runs:
-        print(runnable("nothing has run yet\nnext: twice run TASK --date DATE"))
-    else:
-        _print_runs(found)
-    for proof, current in found.proofs:
-        print(_proved(proof, current))
-    if found.tables_to_ask:
-        print(
-            f"not shown: old records of {', '.join(found.tables_to_ask)}, from before the ledger kept environments "
-            "apart; it is not known yet which environment they belong to"
-        )
-        print(runnable("next: twice ledger check (it asks the tables which records are theirs)"))
-    if found.waiting:
-        waiting = ", ".join(f"{count} {state.value}" for state, count in found.waiting.items())
-        print(f"effects wait for a person: {waiting}")
-        print(runnable("next: twice effects list"))
-
-
-def _print_runs(found: Status) -> None:
-    print_table(
-        ("slice", "published", "generation", "rows", "last attempt"),
-        [
-            (
-                f"{run.task}[{run.label}]",
-                moment(run.published) if run.generation else "-",
-                found.marks.get((run.task, run.label)) or str(version_cell(run.generation) or "-"),
-                "-" if run.rows is None else f"{run.rows:,}",
-                _last(run) + _remarks(found, (run.task, run.label)),
-            )
-            for run in found.runs
-        ],
-    )
-    if len(found.runs) < found.total:
-        print(f"({found.total - len(found.runs):,} more; --limit shows them)")
-    for name in dict.fromkeys(task for task, _ in found.stale):
-        whys = {label: why for (task, label), why in found.stale.items() if task == name}
-        print(stale_line(name, whys, {label: found.kept[name, label] for label in whys if (name, label) in found.kept}))
-    if found.silent:
-        print(
-            runnable(
-                "next: twice recover (what stopped reporting is not running any more; it asks the tables what landed)"
-            )
-        )
-    if found.last_failed:
-        last = found.last_failed
-        print(runnable(f"next: twice history {last.task} --date {last.label}, then twice retry --failed"))
-
-
-def _remarks(found: Status, where: tuple[str, str]) -> str:
-    return (", stopped reporting" if where in found.silent else "") + (", stale" if where in found.stale else "")
-
-
-def stale_line(task: str, whys: Mapping[str, str], kept: Mapping[str, str] | None = None) -> str:
-    first, *others = whys
-    which = f"{task}[{first}]" if not others else f"{counted(len(whys), 'slice')} of {task}, the first {first},"
-    return f"stale: {which} because {whys[first]}; next: {make_right(task, tuple(whys), (kept or {}).get(first))}"
-
-
-def make_right(task: str, labels: Sequence[str], way_out: str | None = None) -> str:
-    """The command that computes these stale slices again, and what reads them; or what a person can do instead."""
-    if way_out is not None:
-        return runnable(way_out)
-    if labels[0] == WHOLE.label:
-        return runnable(f"twice run {task}")
-    days = f"--from {labels[0]} --to {labels[-1]}"
-    return runnable(f"twice backfill {task} {days} --only stale --with-downstream")
-
-
-def _print_attempt(attempt: AttemptRecord) -> None:
-    labels = ", ".join(slice_.label for slice_ in attempt.slices)
-    where = f"[{labels}]" if labels else ""  # a takeover is of the whole table
-    print(f"{attempt.task}{where}  attempt {attempt.id[:8]}  {attempt.kind}: {attempt.state.value}")
-    print(f"  {moment(attempt.started)} to {moment(attempt.finished)} by {attempt.holder}, fence {attempt.fence}")
-    for slice_ in attempt.slices:
-        if slice_.rows is not None:
-            generation = "" if slice_.aim is None else f" for {version_text(slice_.aim)}"
-            print(f"  {slice_.label}: {counted(slice_.rows, 'row')}, fingerprint {slice_.fingerprint}{generation}")
-    for leaf in dict.fromkeys((i.kind, i.name, i.version) for i in attempt.inputs if i.kind not in (TABLE, REWRITTEN)):
-        print(f"  read {leaf[0]} {leaf[1]}" + ("" if leaf[2] is None else f" at version {leaf[2]}"))
-    if attempt.version is not None:
-        print(f"  table version {attempt.version}")
-    for line in _reasons(attempt):
-        print(f"  {line}")
-    if attempt.seconds:
-        print("  seconds: " + ", ".join(f"{step} {took:.2f}" for step, took in attempt.seconds.items()))
-
-
-def _reasons(attempt: AttemptRecord) -> list[str]:
-    lines = [f"why: {attempt.why}"] if attempt.why else []
-    lines += [f"audit {a.name}: {'passed' if a.passed else a.severity}, {a.message}" for a in attempt.audits]
-    lines += [f"rows: {attempt.changes}"] if attempt.changes else []
-    lines += [f"note: {runnable(note)}" for note in attempt.notes]
-    if attempt.error:
-        lines.append(f"error[{attempt.error.get('code')}]: {attempt.error.get('what')}")
-    return lines
-
-
-def _proved(proof: ProofRecord, current: bool) -> str:
-    code = "at this code version" if current else "at another code version"
-    if proof.holds:
-        return f"{proof.task}: proved {code} ({proof.label}, {moment(proof.at)})"
-    why = "twice run refuses its plan" if proof.refused else "nothing could be shown"
-    why = f"CHANGED after {', '.join(proof.changed)}" if proof.changed else why
-    return f"{proof.task}: NOT proved {code}: {why} ({proof.label}, {moment(proof.at)})"
-
-
-def _last(run: RunRecord) -> str:
-    if run.quarantined:
-        return "quarantined"
-    if run.failed and run.retry_at:
-        return f"{run.last_state.value if run.last_state else ''}, retry due {run.retry_at:%H:%M:%S}"
-    return run.last_state.value if run.last_state else "-"
-
-
-def print_table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
-    widths = [max(len(row[at]) for row in (head, *rows)) for at in range(len(head))]
-    for row in (head, *rows):
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
-
-
-def moment(moment: Any) -> str:
-    return "-" if moment is None else str(moment.strftime("%Y-%m-%d %H:%M:%S"))
+def _task_data(task: TaskStatus) -> dict[str, Any]:
+    return {
+        "task": task.task,
+        "scope": task.scope,
+        "newest": task.newest,
+        "published": task.published,
+        "missing": len(task.missing),
+        "failed": len(task.failed),
+        "stale": len(task.stale),
+        "running": len(task.running),
+        "silent": len(task.silent),
+        "proved": task.proved,
+        "looked": task.looked,
+        "looked_at_this_code": task.looked is not None and task.looked_at_this_code,
+    }
 
 
 def _run_data(run: RunRecord) -> dict[str, Any]:

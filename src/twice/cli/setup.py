@@ -1,40 +1,21 @@
-"""init, config show and doctor: what a project needs before its first run, and what the machine has."""
+"""config show and doctor: what a project is set to, and whether it and this machine have what a run needs."""
 
 from __future__ import annotations
 
-import re
+import sys
 from dataclasses import asdict
-from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from twice.cli.display import current_display
+from twice.cli.hints import runnable
 from twice.cli.options import HERE, Format, Output, Where, boundary, print_json
+from twice.cli.terminal import Symbol, on_terminal, say
 from twice.core.results.summary import counted
-from twice.errors import UsageError
 
-
-@boundary
-def init(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where to write the project.")],
-    output: Output = Format.text,
-) -> int:
-    """Write a new project that works.
-
-    Configuration, two pipelines, a test, sample data, pre-commit and CI.
-    """
-    name = folder.resolve().name
-    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,63}", name):
-        raise UsageError(f"{name!r} cannot name a project", fix="Use letters, digits, _ and -, e.g. myshop.")
-    if folder.exists() and any(folder.iterdir()):
-        raise UsageError(f"{folder} is not empty", now="Nothing was written.", fix="Name a new folder.")
-    written = sorted(_write(Path(__file__).with_name("templates"), folder, name))
-    if output is Format.json:
-        print_json({"project": name, "files": [str(path) for path in written]})
-        return 0
-    print(f"{name}: {counted(len(written), 'file')} written to {folder}")
-    print(f"next: cd {folder} && twice run --all --date 2026-06-09")
-    return 0
+if TYPE_CHECKING:
+    from twice.engine.session.doctor import Check
 
 
 @boundary
@@ -48,36 +29,41 @@ def show_config(output: Output = Format.text, where: Where = HERE) -> int:
         return 0
     width = max(len(row.name) for row in rows)
     for row in rows:
-        print(f"{row.name.ljust(width)}  {row.value}  ({row.origin})")
+        say(f"{row.name.ljust(width)}  {row.value}  ({row.origin})")
     return 0
 
 
 @boundary
-def doctor(output: Output = Format.text) -> int:
-    """Check what twice needs of this machine. Exit 4 if something is missing."""
-    from twice.project import machine
+def doctor(
+    deep: Annotated[bool, typer.Option("--deep", help="Also start Spark and try a commit: half a minute.")] = False,
+    output: Output = Format.text,
+    where: Where = HERE,
+) -> int:
+    """Check this machine and the project: tasks, ledger, connections, disk. Exit 4 if something is wrong."""
+    from twice.project.doctor import doctor as checks
 
-    checks = machine.doctor()
+    problems = 0
+    found = []
+    for check in checks(where.folder, where.profile, deep, current_display()):
+        found.append(check)
+        problems += not check.ok
+        if output is Format.text:
+            _print_check(check)
     if output is Format.json:
-        print_json({"checks": [asdict(check) for check in checks]})
+        print_json({"checks": [asdict(check) for check in found]})
+    elif problems:
+        say(counted(problems, "problem"), Symbol.FAILED)
+    elif not deep:
+        say(runnable("no problems found; twice doctor --deep also starts Spark and tries a commit"), Symbol.DONE)
+    return 4 if problems else 0
+
+
+def _print_check(check: Check) -> None:
+    """As soon as it is known."""
+    if on_terminal():
+        say(f"{check.name}: {check.detail}", Symbol.DONE if check.ok else Symbol.FAILED)
     else:
-        for check in checks:
-            print(f"{'ok  ' if check.ok else 'FAIL'}  {check.name}: {check.detail}")
-            if not check.ok:
-                print(f"      {check.fix}")
-    return 0 if all(check.ok for check in checks) else 4
-
-
-def _write(source: Path, folder: Path, name: str) -> list[Path]:
-    """Copy the templates. Names end in `.tmpl` so that no tool takes them for files of this package."""
-    folder.mkdir(parents=True, exist_ok=True)
-    written: list[Path] = []
-    for item in source.iterdir():
-        plain = item.name.removesuffix(".tmpl").replace("dot_", ".")
-        if item.is_dir():
-            written += _write(item, folder / plain, name)
-        elif item.suffix == ".tmpl":
-            path = folder / plain
-            path.write_text(item.read_text(encoding="utf-8").replace("@PROJECT@", name), encoding="utf-8")
-            written.append(path)
-    return written
+        say(f"{'ok  ' if check.ok else 'FAIL'}  {check.name}: {check.detail}")
+    if not check.ok:
+        say(f"      {check.fix}")
+    sys.stdout.flush()

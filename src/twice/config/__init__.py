@@ -6,6 +6,7 @@
     environment = "dev"                      # keeps runs and effects apart in a shared ledger
     ledger = ".twice/ledger.db"              # or postgresql+psycopg://team:${env:LEDGER_PASSWORD}@host/ledger
     format = "delta"
+    roots = ["/data/landing"]                # other folders that read.files(…) may read
     lease_seconds = 300
     internal = true                          # false: rows by Delta's public calls alone
 
@@ -108,6 +109,7 @@ class Settings:
     connections: Mapping[str, ConnectionSettings]
     root: Path
     file: Path
+    roots: tuple[Path, ...] = ()
     profile: str | None = None
     origins: Mapping[str, str] = field(default_factory=dict, repr=False)
 
@@ -165,6 +167,7 @@ def explain(settings: Settings) -> tuple[Explained, ...]:
         "ledger": settings.ledger.shown(),
         "environment": settings.environment or _warehouse_name(settings),
         "format": settings.format,
+        "roots": ", ".join(str(folder) for folder in settings.roots),
         "lease_seconds": str(settings.lease_seconds),
         "internal": str(settings.internal).lower(),
         "spark.master": hide_passwords(spark.master),
@@ -198,7 +201,6 @@ def _warehouse_name(settings: Settings) -> str:
 
 def _settings(written: Written, file: Path, profile: str | None, origins: Mapping[str, str]) -> Settings:
     root, origin = file.parent, Origins(file, origins)
-    _refuse_roots(written, origin.of("roots"))
     settings = Settings(
         project=written.project,
         pipelines=tuple(origin.path("pipelines", folder) for folder in written.pipelines),
@@ -216,6 +218,7 @@ def _settings(written: Written, file: Path, profile: str | None, origins: Mappin
         },
         root=root,
         file=file,
+        roots=tuple(origin.path("roots", folder) for folder in written.roots),
         profile=profile,
         origins=origins,
     )
@@ -227,16 +230,6 @@ def _settings(written: Written, file: Path, profile: str | None, origins: Mappin
                 fix='Name one below the file: pipelines = ["pipelines"].',
             )
     return settings
-
-
-def _refuse_roots(written: Written, where: str) -> None:
-    """It was read and never used. A fence that is not there must not be taken for one."""
-    if written.roots:
-        raise DeclarationError(
-            "roots has no meaning: every Delta table lies in the warehouse, and a name cannot lead out of it",
-            where=where,
-            fix="Take it out.",
-        )
 
 
 def _spark(written: WrittenSpark, origin: Origins) -> SparkSettings:

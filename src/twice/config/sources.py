@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic_settings import EnvSettingsSource, SettingsError
-
 from twice.config.secret import Secret
 from twice.config.written import PREFIX, Written, check_names, origin_of
 from twice.core.names.local_path import local_path
@@ -46,7 +44,24 @@ class Origins:
 
 
 def find(start: Path) -> tuple[Path, dict[str, Any]]:
-    start = start.absolute()
+    found = _find(start.absolute())
+    if found is None:
+        raise DeclarationError(
+            f"there is no {FILE} at or above {start.absolute()}",
+            fix="Go to a project's folder, or make a project: twice init myshop.",
+        )
+    return found
+
+
+def is_project(start: Path) -> bool:
+    """Whether a folder is in a project, though its file may be wrong."""
+    try:
+        return _find(start.absolute()) is not None
+    except DeclarationError:
+        return True
+
+
+def _find(start: Path) -> tuple[Path, dict[str, Any]] | None:
     for folder in (start, *start.parents):
         own = _read(folder / FILE)
         shared = _read(folder / "pyproject.toml")
@@ -63,10 +78,7 @@ def find(start: Path) -> tuple[Path, dict[str, Any]]:
             return folder / FILE, own
         if ours:
             return folder / "pyproject.toml", ours
-    raise DeclarationError(
-        f"there is no {FILE} at or above {start}",
-        fix="Go to a project's folder, or make a project: twice init myshop.",
-    )
+    return None
 
 
 def _read(path: Path) -> dict[str, Any] | None:
@@ -114,19 +126,21 @@ def _layers(file: Path, table: dict[str, Any], profile: str | None) -> Iterator[
 
 
 def _environment(table: Mapping[str, Any]) -> dict[str, Any]:
-    try:
-        values = EnvSettingsSource(Written)()
-    except SettingsError as error:
-        # Its own text names the field; the value may be a secret and is not in it.
-        raise DeclarationError(
-            str(error).replace(' from source "EnvSettingsSource"', ""),
-            where="environment",
-            fix='Write objects as JSON: TWICE_SPARK_CONF=\'{"spark.ui.enabled": "false"}\'.',
-        ) from error
+    if not _names_a_setting(os.environ):
+        return {}
+    from twice.config.variables import read
+
+    values = read()
     if values.get("project") == table.get("project"):
         values.pop("project", None)
     _refuse_other_project(values, f"environment {PREFIX}PROJECT")
     return values
+
+
+def _names_a_setting(variables: Mapping[str, str]) -> bool:
+    """Seldom true, and what reads them is slow to import. Letters may be of either case, as pydantic takes them."""
+    keys = tuple(f"{PREFIX}{name.upper()}" for name in Written.model_fields)
+    return any(value and name.upper().startswith(keys) for name, value in variables.items())
 
 
 def _refuse_other_project(values: Mapping[str, Any], where: str) -> None:

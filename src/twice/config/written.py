@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from twice.errors import DeclarationError
 
@@ -25,61 +24,89 @@ def _plain(value: object) -> object:
     return str(value).lower() if isinstance(value, bool) else str(value) if isinstance(value, (int, float)) else value
 
 
-_Listed = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed)]
+_Listed = Annotated[tuple[str, ...], BeforeValidator(_listed)]
 
 
 class WrittenSpark(BaseModel):
     model_config = ConfigDict(extra="forbid")
-    master: str = Field(default="local[*]", min_length=1)
-    memory: str | None = Field(default=None, pattern=r"^[1-9][0-9]*[kmgtKMGT]$")
-    short_jobs: bool = False
-    conf: dict[str, Annotated[str, BeforeValidator(_plain)]] = Field(default_factory=dict)
+    master: str = Field(default="local[*]", min_length=1, description="Spark's master.")
+    memory: str | None = Field(
+        default=None, pattern=r"^[1-9][0-9]*[kmgtKMGT]$", description="The driver's memory, such as `2g`."
+    )
+    short_jobs: bool = Field(default=False, description="Starts quickly, computes slowly: for tests and small days.")
+    conf: dict[str, Annotated[str, BeforeValidator(_plain)]] = Field(
+        default_factory=dict, description="Settings of Spark by name. May hold `${env:NAME}`."
+    )
 
 
 class WrittenEffects(BaseModel):
     model_config = ConfigDict(extra="forbid")
-    send: bool = True
-    allow: _Listed = ()
-    slack_token: str | None = None
-    slack_url: str | None = None
-    smtp: str | None = None
-    smtp_from: str | None = Field(default=None, pattern=r"^[^@\s]+@[^@\s]+$")
-    certificates: str | None = None
+    send: bool = Field(default=True, description="`false`: effects wait in the outbox.")
+    allow: _Listed = Field(
+        default=(), description="Hosts and networks beyond public https: `hooks.internal`, `10.1.0.0/16`."
+    )
+    slack_token: str | None = Field(default=None, description="The token of your Slack app, as `${env:NAME}`.")
+    slack_url: str | None = Field(default=None, description="Another address than Slack's own, for tests.")
+    smtp: str | None = Field(
+        default=None, description="The mail server: `smtp://user:${env:NAME}@host:587` (STARTTLS) or `smtps://…:465`."
+    )
+    smtp_from: str | None = Field(default=None, pattern=r"^[^@\s]+@[^@\s]+$", description="The sender of e-mails.")
+    certificates: str | None = Field(
+        default=None, description="A file with a further certificate authority, for receivers of your own."
+    )
 
 
 class WrittenConnection(BaseModel):
     model_config = ConfigDict(extra="forbid")
-    url: str = Field(min_length=1)
-    lock_seconds: int = Field(default=60, ge=0)
-    statement_seconds: int = Field(default=3600, ge=0)
-    idle_seconds: int = Field(default=600, ge=0)
-    driver_connections: int = Field(default=4, ge=1)
-    task_connections: int = Field(default=8, ge=1)
-
-
-class Written(BaseSettings):
-    model_config = SettingsConfigDict(
-        env_prefix=PREFIX, env_nested_delimiter="_", env_nested_max_split=1, env_ignore_empty=True, extra="forbid"
+    url: str = Field(min_length=1, description="The server and the database. Usually `${env:NAME}`.")
+    lock_seconds: int = Field(default=60, ge=0, description="How long to wait for a lock. 0: without end.")
+    statement_seconds: int = Field(default=3600, ge=0, description="How long one statement may take. 0: without end.")
+    idle_seconds: int = Field(
+        default=600, ge=0, description="After this the server ends a transaction that is idle. 0: never."
     )
-    project: str = Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")
-    pipelines: _Listed = Field(default=("pipelines",), min_length=1)
-    warehouse: str = Field(default="warehouse", min_length=1)
-    ledger: str = Field(default=".twice/ledger.db", min_length=1)
-    environment: str | None = Field(default=None, pattern=r"^\S(.{0,198}\S)?$")
-    format: str = Field(default="delta", pattern=r"^[a-z][a-z0-9_]*$")
-    lease_seconds: int = Field(default=300, gt=0)
-    internal: bool = True
-    roots: _Listed = ()
+    driver_connections: int = Field(default=4, ge=1, description="Connections of one process at once.")
+    task_connections: int = Field(default=8, ge=1, description="Connections of Spark's tasks at once.")
+
+
+class Written(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    project: str = Field(
+        pattern=r"^[A-Za-z0-9_-]{1,64}$",
+        description="The project's name. Part of every token: changing it forgets what was published.",
+    )
+    pipelines: _Listed = Field(
+        default=("pipelines",), min_length=1, description="Folders whose Python files declare tasks."
+    )
+    warehouse: str = Field(
+        default="warehouse", min_length=1, description="The folder of the Delta tables: a path that this machine sees."
+    )
+    ledger: str = Field(
+        default=".twice/ledger.db",
+        min_length=1,
+        description="A SQLite file, or `postgresql://user:${env:NAME}@host/db`.",
+    )
+    environment: str | None = Field(
+        default=None,
+        pattern=r"^\S(.{0,198}\S)?$",
+        description="The name of this environment in a shared ledger. Left out: where the tables are.",
+    )
+    format: str = Field(
+        default="delta", pattern=r"^[a-z][a-z0-9_]*$", description="The table system of names without one."
+    )
+    lease_seconds: int = Field(
+        default=300, gt=0, description="How long a slice stays claimed after its process stopped reporting."
+    )
+    internal: bool = Field(
+        default=True, description="`false`: rows are written and committed by Delta's public calls alone."
+    )
+    roots: _Listed = Field(
+        default=(), description="Folders outside of the project that declared files and params may be read from."
+    )
     spark: WrittenSpark = WrittenSpark()
     effects: WrittenEffects = WrittenEffects()
     connections: dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")], WrittenConnection] = Field(
         default_factory=dict
     )
-
-    @classmethod
-    def settings_customise_sources(cls, *_: Any, **sources: Any) -> tuple[Any, ...]:
-        # `load` reads the environment itself, as one layer of several, to know where each value came from.
-        return (sources["init_settings"],)
 
 
 _FIXES = {
@@ -99,7 +126,7 @@ _FIXES = {
     "format": 'Name a table system: format = "delta".',
     "pipelines": 'Give the folders: pipelines = ["pipelines"].',
     "connections": 'Name it in lower case, with a URL: [connections.postgres] url = "${env:SHOP_URL}".',
-    "roots": "Take it out: every Delta table lies in the warehouse.",
+    "roots": 'Give folders: roots = ["/data/landing"].',
 }
 
 

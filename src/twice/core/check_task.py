@@ -5,9 +5,11 @@ from __future__ import annotations
 import inspect
 from typing import get_args
 
+from twice.core.file_input import Files, check_placeholders, of_one_slice
+from twice.core.param import Param
 from twice.core.scope import Scope, Whole
 from twice.core.since import Since
-from twice.core.task import NAME, RUN_PARAMETER, Task
+from twice.core.task import NAME, RUN_PARAMETER, Read, Task
 from twice.core.time_scope import TimeScope
 from twice.errors import DeclarationError
 
@@ -18,6 +20,8 @@ def check_task(task: Task) -> None:
     _check_called(task)
     _check_parameters(task)
     _check_slices(task)
+    _check_files(task)
+    _check_watched(task)
     if isinstance(task.scope, Since):
         _check_cursor(task, task.scope)
         _check_sent_again(task)
@@ -63,7 +67,7 @@ def _written(value: object) -> str:
 def _check_slices(task: Task) -> None:
     """Inputs are cut to a slice, and a query asks for one, only where the scope has such slices."""
     for name, source in task.inputs.items():
-        if source.by is not None and isinstance(task.scope, Whole):
+        if not isinstance(source, Param) and source.by is not None and isinstance(task.scope, Whole):
             raise DeclarationError(
                 f"input {name} is cut by {source.by}, but a Whole() task has no slice to cut it to",
                 where=task.name,
@@ -84,6 +88,37 @@ def _check_slices(task: Task) -> None:
         )
 
 
+def _check_files(task: Task) -> None:
+    """A placeholder needs a slice that begins and ends, and a cursor a table that remembers its versions."""
+    for name, source in task.files.items():
+        if isinstance(task.scope, TimeScope):
+            check_placeholders(source, task.scope, task.name)
+        elif source.placeholders:
+            raise DeclarationError(
+                f"input {name} has files by {{{source.placeholders[0]}}}, and {type(task.scope).__name__}(…) has no "
+                "slice that begins and ends",
+                where=task.name,
+                fix="Write * in its place, or cut the task by time: scope=Daily(…).",
+            )
+        elif source.by is not None and isinstance(task.scope, Since):
+            raise DeclarationError(
+                f"input {name} is files, and Since({task.scope.cursor!r}) goes on from a mark in a table",
+                where=task.name,
+                fix="Load the files into a table by a task of its own, replace() on Daily(…), and read that table.",
+            )
+
+
+def _check_watched(task: Task) -> None:
+    tables = {source.table: source.watch for source in task.tables.values()}
+    for name, source in task.tables.items():
+        if source.watch != tables[source.table]:
+            raise DeclarationError(
+                f"input {name} reads {source.table}, which another input reads with another watch=",
+                where=task.name,
+                fix="Say the same for both: a table is watched or it is not.",
+            )
+
+
 def _check_sent_again(task: Task) -> None:
     mute = [effect.name for effect in task.effects if effect.again == "never"]
     if mute:
@@ -96,8 +131,7 @@ def _check_sent_again(task: Task) -> None:
 
 def _check_appended(task: Task) -> None:
     """Without a key, nothing but the cut of its inputs keeps one slice's rows apart from another's."""
-    cut = any(source.by is not None for source in task.inputs.values())
-    if isinstance(task.scope, TimeScope) and not cut and not task.asks_for_slice:
+    if isinstance(task.scope, TimeScope) and not _is_cut(task, task.scope) and not task.asks_for_slice:
         raise DeclarationError(
             "no input is cut to the slice, so append_once() would add the same rows for every slice",
             where=task.name,
@@ -106,17 +140,24 @@ def _check_appended(task: Task) -> None:
     _refuse_not_shrunk(task, "append_once() writes it only once")
 
 
+def _is_cut(task: Task, scope: TimeScope) -> bool:
+    sources: tuple[Read | Files, ...] = (*task.tables.values(), *task.files.values())
+    return any(each.by is not None for each in sources) or any(
+        of_one_slice(each, scope) for each in task.files.values()
+    )
+
+
 def _check_cursor(task: Task, scope: Since) -> None:
     """One input is read from the mark on; the upper bound is read from it too, so it must be known which."""
-    cut = [name for name, source in task.inputs.items() if source.by is not None]
-    if len(cut) != 1 or task.inputs[cut[0]].by != scope.cursor:
+    cut = [name for name, source in task.tables.items() if source.by is not None]
+    if len(cut) != 1 or task.tables[cut[0]].by != scope.cursor:
         raise DeclarationError(
             f"Since({scope.cursor!r}) needs exactly one input that is cut by {scope.cursor}, "
             f"and {', '.join(cut) or 'no input'} is cut",
             where=task.name,
             fix=f'Write read("…", by="{scope.cursor}") for the input with the cursor, and no by= for the others.',
         )
-    if task.inputs[cut[0]].before:
+    if task.tables[cut[0]].before:
         raise DeclarationError(
             "before= has no meaning on Since(…): the mark says where reading begins",
             where=task.name,

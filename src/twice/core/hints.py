@@ -19,10 +19,11 @@ from typing import Any
 from twice.errors import Hint
 
 _OF_A_PROJECT = (
-    "run|restate|retry|worker|plan|prove|graph|status|history|recover|gc|takeover|accept"
-    r"|(?:mark|ledger|config|effects) [a-z]+"
-    r"|backfill \w[\w.-]*\b"  # a task, or one of its other words: options cannot stand before it
+    "run|restate|retry|worker|plan|prove|graph|status|history|recover|gc|doctor|takeover|accept|rebuild|adopt"
+    r"|(?:mark|ledger|config|effects) [a-z]+(?:-[a-z]+)?"
+    r"|backfill (?:--all|\w[\w.-]*)\b"  # a task, or one of its other words: options cannot stand before it
 )
+_ANY_COMMAND = re.compile(rf"\btwice (?:{_OF_A_PROJECT}|init|lint)(?![-\w])")
 _COMMAND = re.compile(rf"\btwice (?:{_OF_A_PROJECT})(?![-\w])(?! --pro)")
 _CALL = re.compile(r"(\btwice\.(?:run|restate|retry|plan|prove|status|history|recover|backfill)\()([^()]*)\)")
 _FIELDS = frozenset({"fix", "notes", "unclear", "way_out"})
@@ -121,6 +122,11 @@ class Hints:
 
     def _completed(self, call: re.Match[str]) -> str:
         return f"{call[1]}{', '.join(filter(None, [call[2], self.arguments]))})"
+
+
+def commands_in(text: str) -> frozenset[int]:
+    """Where commands of the command line begin in a text."""
+    return frozenset(found.start() for found in _ANY_COMMAND.finditer(text))
 
 
 def hints_for(folder: Path, profile: str | None) -> Hints:

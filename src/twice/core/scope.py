@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from twice.core.closed import assert_never
 from twice.core.hints import hint, option
-from twice.core.since import Since
+from twice.core.since import SINCE, Since
 from twice.core.slice import WHOLE, Slice
 from twice.core.time_scope import Grain, SliceColumn, TimeScope, ValueType, cut_word
 from twice.errors import DeclarationError, UsageError
@@ -208,6 +208,21 @@ def slice_named(scope: Scope, text: str | None) -> Slice:
             return _slice_of_date(scope, text)
         case _:
             assert_never(scope)
+
+
+def refuse_no_date(text: str) -> None:
+    """Refuse what no scope of any task reads as a slice: for that, no project has to be read."""
+    if text in (WHOLE.label, SINCE.label):
+        return
+    day = re.match(r"\d{4}-\d{2}(-\d{2})?(?!\d)", text)
+    try:
+        if day is not None:
+            datetime.strptime(day[0], "%Y-%m-%d" if day[1] else "%Y-%m")
+        elif not re.match(r"\d{4}", text):
+            raise ValueError
+    except ValueError:
+        form = "Write it like 2026-06-09; a month like 2026-06, an hour like 2026-06-09T13."
+        raise UsageError(f"{text!r} is not a date", fix=form) from None
 
 
 def _only_slice(only: Slice, text: str | None, why: str) -> Slice:

@@ -12,6 +12,8 @@ from typing import Any, Literal, Protocol, get_args
 
 from twice.core.audit import Audit
 from twice.core.effect import Effect
+from twice.core.file_input import FileFormat, Files, Missing, SparkSchema, declare_files
+from twice.core.param import Param
 from twice.core.retry import Retry
 from twice.core.scope import Scope
 from twice.core.slice import Slice
@@ -24,7 +26,11 @@ Rerun = Literal["when_changed", "never", "always"]
 Empty = Literal["allow", "refuse"]
 """Whether a result without rows is published."""
 
+UNLESS_DEFAULT = {"hashed": "unless default"}
+"""The metadata of a field that came after tasks were published: at its default it is not part of a code hash."""
+
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}", re.ASCII)
+TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}", re.ASCII)
 RUN_PARAMETER = "run"
 
 
@@ -57,30 +63,77 @@ class TableName:
 
 @dataclass(frozen=True)
 class Read:
-    """An input. With `by`, it is cut to the run's slice on that column, widened by `before`."""
+    """An input that is a table. With `by`, it is cut to the run's slice on that column, widened by `before`. Without
+    `watch`, what changes in it makes no published slice stale."""
 
     table: TableName
     by: str | None = None
     before: timedelta = timedelta(0)
+    watch: bool = field(default=True, metadata=UNLESS_DEFAULT)
 
 
-def read(table: str, *, by: str | None = None, before: timedelta = timedelta(0)) -> Read:
-    """Declare an input: `read("shop.orders", by="order_date")`. Without `by` the whole table counts."""
-    if by == "":
-        raise DeclarationError(
-            f"read({table!r}, by=''): the column name is empty", fix="Leave out by= for the whole table."
-        )
-    if before < timedelta(0):
-        raise DeclarationError(f"read({table!r}): before={before} is negative", fix="Write before=days(7).")
-    if before and by is None:
-        raise DeclarationError(f"read({table!r}): before= needs by=", fix="Name the column to cut on with by=.")
-    return Read(TableName.parse(table), by, before)
+Input = Read | Files | Param
+"""What a task declares to be given."""
+
+
+class Reader:
+    """Declare an input of a task: a table, `read("shop.orders", by="order_date")`, or files,
+    `read.files("landing/{ds}/*.csv", format="csv", schema="id BIGINT, amount DOUBLE")`."""
+
+    def __call__(
+        self, table: str, *, by: str | None = None, before: timedelta = timedelta(0), watch: bool = True
+    ) -> Read:
+        """A table. `by` cuts it to the slice on that column, and `before=days(7)` widens the cut; without `by` the
+        whole table counts. With `watch=False` its changes make no published slice stale: a run still reads one version
+        of it, and records which."""
+        if by == "":
+            raise DeclarationError(
+                f"read({table!r}, by=''): the column name is empty", fix="Leave out by= for the whole table."
+            )
+        if before < timedelta(0):
+            raise DeclarationError(f"read({table!r}): before={before} is negative", fix="Write before=days(7).")
+        if before and by is None:
+            raise DeclarationError(f"read({table!r}): before= needs by=", fix="Name the column to cut on with by=.")
+        return Read(TableName.parse(table), by, before, watch)
+
+    def files(
+        self,
+        pattern: str,
+        *,
+        format: FileFormat,
+        schema: str | SparkSchema | None = None,
+        options: Mapping[str, str | int | float | bool] | None = None,
+        by: str | None = None,
+        before: timedelta = timedelta(0),
+        missing: Missing = "error",
+        path_column: str | None = None,
+        watch: bool = True,
+    ) -> Files:
+        """Files: CSV, JSON, Parquet, ORC, text or XML, as Spark reads them, with its `options`.
+
+        `pattern` is relative to the project's folder; `*`, `?`, `[…]` and `**` stand for names, a folder for all that
+        is in it, and its subfolders `column=value` give columns. `{ds}` is the slice's label, `{year}`, `{month}`,
+        `{day}`, `{hour}`, `{minute}` are parts of its start, `{start}` and `{end}` its bounds (the end is not
+        included): each slice then reads its own files. Without one all files count for every slice, and `by` cuts their
+        rows as those of a table. A slice without a file fails, or with `missing="empty"` has no rows. `path_column`
+        names a column with the path of each row's file.
+        """
+        written = schema if schema is None or isinstance(schema, str) else schema.json()
+        given = {name: _option_text(value) for name, value in (options or {}).items()}
+        return declare_files(Files(pattern, format, written, given, by, before, missing, path_column, watch))
+
+
+read = Reader()
+
+
+def _option_text(value: str | float | bool) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 @dataclass(frozen=True)
 class Policy:
     """`rerun`: when a published slice is computed again. `empty`: may a result be empty. `evolve`: may the
-    result add columns to the table. `allow`: what the plan guard shall let pass, by name (`"rand"`). `retry`: how
+    result add columns to the table. `allow`: what the plan guard may let through, by name (`"rand"`). `retry`: how
     often a transient error is tried again."""
 
     rerun: Rerun = "when_changed"
@@ -139,7 +192,7 @@ class Task:
     name: str
     target: TableName
     scope: Scope
-    inputs: Mapping[str, Read]
+    inputs: Mapping[str, Input]
     write: Strategy
     function: Callable[..., Any]
     audits: tuple[Audit, ...] = ()
@@ -150,6 +203,10 @@ class Task:
     parameters: tuple[str, ...] = ()
     """Of a SQL task: the named parameters of its query, such as `start`."""
     source: Path | None = None
+    sql_file: Path | None = None
+    """Of a SQL task: the file of its query."""
+    tags: tuple[str, ...] = ()
+    """Words by which tasks are chosen together. They say nothing about rows: no code hash has them."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
@@ -159,6 +216,21 @@ class Task:
         """The name it was first published under: its tokens and the keys of its effects keep it for ever, so that
         a renamed task neither publishes again nor sends its effects again."""
         return self.formerly[0] if self.formerly else self.name
+
+    @property
+    def tables(self) -> Mapping[str, Read]:
+        """Its inputs that are tables."""
+        return {name: source for name, source in self.inputs.items() if isinstance(source, Read)}
+
+    @property
+    def files(self) -> Mapping[str, Files]:
+        """Its inputs that are files."""
+        return {name: source for name, source in self.inputs.items() if isinstance(source, Files)}
+
+    @property
+    def params(self) -> Mapping[str, Param]:
+        """Its inputs that are values."""
+        return {name: source for name, source in self.inputs.items() if isinstance(source, Param)}
 
     @property
     def takes_run(self) -> bool:
@@ -177,3 +249,16 @@ def tidy_audits(audits: Sequence[Audit], where: str) -> tuple[Audit, ...]:
         if names.count(name) > 1:
             raise DeclarationError(f"the audit {name} is declared twice", where=where, fix="Give one another name=.")
     return tuple(audits)
+
+
+def tidy_tags(tags: Sequence[str], where: str) -> tuple[str, ...]:
+    if isinstance(tags, str):
+        raise DeclarationError(
+            f"tags={tags!r} must be a list of words, not a string", where=where, fix=f'Write tags=("{tags}",).'
+        )
+    for tag in tags:
+        if not TAG.fullmatch(str(tag)):
+            raise DeclarationError(
+                f"{tag!r} is not a tag", where=where, fix="Use letters, digits, _ and -, e.g. finance."
+            )
+    return tuple(dict.fromkeys(tags))

@@ -88,7 +88,7 @@ class TimeScope:
             raise UsageError(f"{instant.isoformat()} has no time zone", fix="Give it one, e.g. 2026-06-09T00:00Z.")
         found = self._slice(self._floor(instant.astimezone(self._tz).replace(tzinfo=None)))
         while instant < found.start:  # shown on the clocks before they were put back over midnight
-            found = self._slice(self._floor(self._local_start(found) - timedelta(microseconds=1)))
+            found = self._slice(self._floor(self.local_start(found) - timedelta(microseconds=1)))
         return found
 
     def slice_of(self, text: str) -> Slice:
@@ -164,6 +164,15 @@ class TimeScope:
         """Every slice from `first` to `last`, both included."""
         return self._walk(first, last.end)
 
+    def labels_through(self, last: str) -> Iterator[str]:
+        """The labels of its slices from the first one to this one, without making the slices: they may be a million."""
+        local, end = self._first_local, self._parse(last)
+        while end is not None and local <= end:
+            following = self._following(local)
+            if self.zone is None or self._instant(local) < self._instant(following):
+                yield self._label(local)
+            local = following
+
     def earlier(self, slice_: Slice, count: int) -> tuple[Slice, ...]:
         """The `count` slices before this one, oldest first, none before the task's start."""
         found: list[Slice] = []
@@ -185,7 +194,13 @@ class TimeScope:
         """The instant `before` the slice's start; whole days are days of the zone's calendar, of 23 to 25 hours."""
         if before % timedelta(days=1):
             return slice_.start - before
-        return self._instant(self._local_start(slice_) - before)
+        return self._instant(self.local_start(slice_) - before)
+
+    def local_start(self, slice_: Slice) -> datetime:
+        """What the zone's clocks show where the slice begins, as its label says it: without a zone."""
+        local = self._parse(slice_.label)
+        assert local is not None, slice_.label
+        return local
 
     @cached_property
     def first(self) -> Slice:
@@ -249,7 +264,7 @@ class TimeScope:
         return local
 
     def _walk(self, first: Slice, end: datetime) -> Iterator[Slice]:
-        at, local = first, self._local_start(first)
+        at, local = first, self.local_start(first)
         while at.start < end:
             if at.start < at.end:  # a day that a zone skipped has no instants and no slice
                 yield at
@@ -263,11 +278,6 @@ class TimeScope:
                 fix=f"Choose a {self._noun} from {self.first.label} on, or change start= in the declaration.",
             )
         return slice_
-
-    def _local_start(self, slice_: Slice) -> datetime:
-        local = self._parse(slice_.label)
-        assert local is not None, slice_.label
-        return local
 
     def _slice(self, local: datetime) -> Slice:
         following = self._following(local)

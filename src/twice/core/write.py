@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Literal
 
 from twice.core.closed import assert_never
@@ -49,12 +49,42 @@ class UpsertRows:
 
 @dataclass(frozen=True)
 class AppendRows:
-    """The staged rows are added. Only the token shows whether they are there already."""
+    """The staged rows are added. Only the token shows whether they are there already. `gathered`: they are of many
+    partitions, and are brought together by partition first."""
 
     slices: tuple[Slice, ...]
+    gathered: bool = False
 
 
-WriteVerb = ReplaceRows | UpsertRows | AppendRows
+@dataclass(frozen=True)
+class Kept:
+    """The rows of a table that an exchange must not take away: those outside the slices that are `owned`; with a `key`,
+    those whose key the side table does not have; with neither, every row. Of them `lost` may go, as a person said."""
+
+    owned: tuple[Slice, ...] = ()
+    key: tuple[str, ...] = ()
+    lost: int = 0
+
+
+@dataclass(frozen=True)
+class ReplaceTable:
+    """All rows of the table, its columns and how it is laid out are exchanged for those of the table `side` at its
+    version `at`. `prefix`: how the names of the task's tokens begin; if the table has one that the plan does not
+    compare, a slice was published since, and the write loses. `side_id`: the id that the side table must have, where it
+    is known: one that was dropped and made again may have come to the same version with other rows. `rows`: how many
+    the table must have, where the side table is a copy of it: a system that does not see what others write counts them.
+    `kept` was seen to hold at the version that the plan has read: such a system looks again, at the last moment."""
+
+    slices: tuple[Slice, ...]
+    side: str
+    at: int
+    prefix: str
+    side_id: str | None = None
+    rows: int | None = None
+    kept: Kept | None = None
+
+
+WriteVerb = ReplaceRows | UpsertRows | AppendRows | ReplaceTable
 WriteKind = Literal["replace", "upsert", "append"]
 """Which of the verbs a strategy compiles to, known before there are slices."""
 
@@ -62,7 +92,7 @@ WriteKind = Literal["replace", "upsert", "append"]
 def may_delete(verb: WriteVerb) -> bool:
     """Whether it takes rows away that are not staged: then a result without rows is no write without rows."""
     match verb:
-        case ReplaceRows():
+        case ReplaceRows() | ReplaceTable():
             return True
         case UpsertRows():
             return verb.delete_missing
@@ -139,7 +169,7 @@ class WritePlan:
         match self.write:
             case ReplaceRows():
                 return self.slices
-            case UpsertRows() | AppendRows():
+            case UpsertRows() | AppendRows() | ReplaceTable():
                 return tuple(replace(slice_, bounds=None) for slice_ in self.slices)
             case _:
                 assert_never(self.write)
@@ -151,7 +181,8 @@ class Changes:
     equally new and wins by its content. `differing`: left alone by an insert-only write although the table's row of
     their key differs. `ties`: how often two rows of a key were equally new and differed, in the batch or between it and
     the table; these rows are counted by what became of them, too. `elsewhere`: of the older ones, where missing rows
-    are deleted, those whose newer row is of another slice."""
+    are deleted, those whose newer row is of another slice. `oldest_update` is no count: the least `newest_by` of the
+    updated rows, as the version that a mark of it has; None where that is not known. A commit's note leaves it out."""
 
     inserted: int = 0
     updated: int = 0
@@ -162,6 +193,7 @@ class Changes:
     differing: int = 0
     ties: int = 0
     elsewhere: int = 0
+    oldest_update: int | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         words = {
@@ -170,5 +202,6 @@ class Changes:
             "ties": "equally new though they differ",
             "elsewhere": "of the older ones newer in another slice",
         }
-        counts = [(getattr(self, field.name), words.get(field.name, field.name)) for field in fields(self)]
+        names = [each.name for each in fields(self) if each.name != "oldest_update"]
+        counts = [(getattr(self, name), words.get(name, name)) for name in names]
         return ", ".join(f"{count:,} {word}" for count, word in counts if count) or "none changed"

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Protocol, cast
 
 from twice.core.audit import Measure
 from twice.core.closed import assert_never
+from twice.core.file_input import FileRead
 from twice.core.ports import Column, Frame, Leaf, Measured, Observed, Portion, Shape, Suspicion
 from twice.core.since import CursorValue, Window, type_of
 from twice.core.slice import Slice
 from twice.core.time_scope import SliceColumn
 from twice.engine.frames.columns import as_plain, declared, find, is_numeric, not_a_frame, refuse_twins
+from twice.engine.frames.plain_files import read_files
 from twice.engine.frames.slices import check_given, check_source, cursor_of, range_of, value_of
 from twice.errors import DeclarationError
 
@@ -35,6 +38,12 @@ class PlainEngine:
 
     def fresh(self) -> None:
         return None
+
+    def ending_jobs(self) -> AbstractContextManager[Callable[[], None]]:
+        return nullcontext(lambda: None)  # it has none
+
+    def read_files(self, session: None, wanted: FileRead) -> Frame:  # noqa: ARG002 - there is no session
+        return read_files(wanted)
 
     def cut(self, frame: Frame, column: str, start: datetime, end: datetime, zone: str | None) -> Frame:
         cut = range_of(frame.columns, column, start, end, zone)
@@ -64,6 +73,14 @@ class PlainEngine:
         if held.derived:
             frame = _with(frame, held, lambda row: value_of(held, row[source]))
         return frame, Shape(frame.columns, held.name)
+
+    def conform(self, frame: Frame, shape: Shape, renamed: Mapping[str, str] | None = None) -> Frame:
+        new = {old.lower(): name.lower() for old, name in (renamed or {}).items()}
+        names = [new.get(column.name.lower(), column.name.lower()) for column in frame.columns]
+        at = {name: place for place, name in enumerate(names)}
+        places = [at.get(column.name.lower()) for column in shape.columns]
+        rows = tuple(tuple(None if place is None else row[place] for place in places) for row in frame.rows)
+        return replace(frame, columns=shape.columns, rows=rows)
 
     def suspicions(self, frame: Frame) -> tuple[Suspicion, ...]:  # noqa: ARG002 - rows at hand have no plan
         return ()
@@ -107,6 +124,11 @@ class PlainEngine:
         order = [_index(frame, column) for column in columns]
         keys = [tuple(row[at] for at in order) for row in frame.rows]
         return len(keys) - len(set(keys))
+
+    def lost(self, frame: Frame, other: Frame, key: Sequence[str]) -> int:
+        mine, theirs = ([_index(each, column) for column in key] for each in (frame, other))
+        kept = {tuple(row[at] for at in theirs) for row in other.rows}
+        return sum(tuple(row[at] for at in mine) not in kept for row in frame.rows)
 
     def sample(self, frame: Frame, slice_: Slice, count: int) -> tuple[Mapping[str, Any], ...]:
         names = [column.name for column in frame.columns]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -10,16 +11,18 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from twice.core.audit import Measure
+from twice.core.file_input import FileRead
 from twice.core.ports import Frame, Leaf, Observed, Portion, Shape, Suspicion
 from twice.core.since import CursorValue, Window
 from twice.core.slice import Slice
 from twice.core.time_scope import SliceColumn
-from twice.engine.frames import frames
+from twice.engine.frames import files, frames
 from twice.engine.frames.observe import count, observe, totals
 from twice.engine.guard import guard
 from twice.engine.lineage import leaves as lineage
 from twice.engine.lineage import portions as portions_
 from twice.engine.lineage.non_table_inputs import outside
+from twice.engine.session.interrupts import ending_jobs
 from twice.engine.session.session import run_session
 
 
@@ -32,6 +35,12 @@ class SparkEngine:
     def fresh(self) -> SparkSession:
         return run_session(self.base)
 
+    def ending_jobs(self) -> AbstractContextManager[Callable[[], None]]:
+        return ending_jobs(self.base)
+
+    def read_files(self, session: SparkSession, wanted: FileRead) -> DataFrame:
+        return files.read_files(session, wanted)
+
     def cut(self, frame: Frame, column: str, start: datetime, end: datetime, zone: str | None) -> DataFrame:
         return frames.cut(frame, column, start, end, zone)
 
@@ -43,6 +52,9 @@ class SparkEngine:
 
     def shape(self, frame: Frame, slice_column: SliceColumn | None) -> tuple[DataFrame, Shape]:
         return frames.shape(frame, slice_column)
+
+    def conform(self, frame: Frame, shape: Shape, renamed: Mapping[str, str] | None = None) -> DataFrame:
+        return frames.conform(frame, shape, renamed or {})
 
     def suspicions(self, frame: Frame) -> tuple[Suspicion, ...]:
         return guard.suspicions(frame)
@@ -72,6 +84,9 @@ class SparkEngine:
 
     def duplicates(self, frame: Frame, columns: Sequence[str]) -> int:
         return frames.duplicates(frame, columns)
+
+    def lost(self, frame: Frame, other: Frame, key: Sequence[str]) -> int:
+        return frames.lost(frame, other, key)
 
     def sample(self, frame: Frame, slice_: Slice, count: int) -> tuple[Mapping[str, Any], ...]:
         return frames.sample(frame, slice_, count)

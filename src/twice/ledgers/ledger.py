@@ -27,8 +27,11 @@ from twice.ledgers.effects.outbox import SqlOutbox
 from twice.ledgers.runs import prune
 from twice.ledgers.runs.attempts import SqlAttempts
 from twice.ledgers.runs.claims import SqlClaims
+from twice.ledgers.runs.code_parts import SqlCodeParts
+from twice.ledgers.runs.environments import SqlEnvironments
 from twice.ledgers.runs.facts import SqlInputs
 from twice.ledgers.runs.history import SqlAttemptHistory, SqlGenerationHistory, tables_left_open
+from twice.ledgers.runs.looks import SqlLooks, prune_looks
 from twice.ledgers.runs.proofs import SqlProofs
 from twice.ledgers.runs.quarantine import SqlQuarantine
 from twice.ledgers.runs.rename import gather, register_declared, rename
@@ -47,8 +50,10 @@ class Ledger(
     SqlGenerationHistory,
     SqlRunRecords,
     SqlInputs,
+    SqlCodeParts,
     SqlQuarantine,
     SqlProofs,
+    SqlLooks,
 ):
     """Open one with `Ledger.open`. Threads may share it; a forked child must open its own."""
 
@@ -99,6 +104,15 @@ class Ledger(
     def outbox(self) -> SqlOutbox:
         return SqlOutbox(self._transactions)
 
+    @property
+    def environments(self) -> SqlEnvironments:
+        return SqlEnvironments(self._transactions)
+
+    def of_environment(self, name: str) -> Ledger:
+        """This ledger as another environment of the project sees it, whatever its tasks write now: nothing is moved
+        to its name by that. It shares this one's connections."""
+        return Ledger(replace(self._transactions, own=OwnRows(RecordOwner(self.owner.project, name))))
+
     def left_open(self) -> tuple[tuple[str, str, Ledger], ...]:
         found = self._read(lambda connection: tables_left_open(connection, self._own))
         return tuple((task, table.table, self._at(task, table)) for task, table in found)
@@ -127,13 +141,16 @@ class Ledger(
         self._keep(replace(self.owner, tables={**self.owner.tables, task: kept_first}))
 
     def prune(self, before: datetime) -> Pruned:
-        return Pruned(
+        gone = Pruned(
             self._until_none(prune.prune_attempts, before),
             self._until_none(prune.prune_effects, before),
             self._until_none(prune.prune_texts, before),
             self._until_none(prune.prune_backfills, before) + self._until_none(prune.prune_plans, before),
             self._until_none(prune.prune_proofs, before),
+            self._until_none(prune_looks, before),
         )
+        self._until_none(prune.prune_code_parts, before)  # what the attempts that went had
+        return gone
 
     def _until_none(self, step: Callable[[Connection, OwnRows, datetime], int], before: datetime) -> int:
         def once(_: bool) -> int:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from twice.core.backfill.plan import BackfillPlan, BackfillRequest
 from twice.core.backfill.result import BackfillRecord, BackfillResult, BackfillState, report
+from twice.core.project.selector import choose
+from twice.core.time_scope import TimeScope
 from twice.runtime.backfill import backfill as backfills
-from twice.runtime.backfill import worker
+from twice.runtime.backfill import several, worker
+from twice.runtime.backfill.several import Make, Range, Requests
 from twice.runtime.backfill.worker import Report, Stop
 from twice.runtime.holder import is_gone
 from twice.wiring.open_project import OpenProject
@@ -17,11 +22,34 @@ def plan(opened: OpenProject, request: BackfillRequest, name: str | None) -> Bac
     return backfills.plan_backfill(opened.context, request, name)
 
 
+def requests_of(opened: OpenProject, selectors: Sequence[str], between: Range, make: Make) -> Requests:
+    """One for each of the tasks that these selectors choose, of every task if there are none."""
+    tasks = choose(opened.project, selectors) if selectors else opened.project.in_order()
+    return several.requests_of(opened.ledger, tasks, between, make)
+
+
+def ends_of(opened: OpenProject, task: str, between: Range) -> tuple[str, str]:
+    """The first and the last slice of one task, as they were given, or of all that is on record."""
+    if between.first is not None and between.last is not None:
+        return between.first, between.last
+    declared = opened.project.task(task)
+    if not isinstance(declared.scope, TimeScope):
+        return "", ""  # refused with everything else that a request can be refused for
+    return several.whole_range(opened.ledger, declared, declared.scope)
+
+
+def start_if_any(opened: OpenProject, request: BackfillRequest) -> tuple[BackfillRecord, BackfillPlan | None] | None:
+    """As `start`, unless there is nothing to do: then nothing is stored, and the answer is None."""
+    return backfills.start_if_any(opened.context, request)
+
+
 def start(
     opened: OpenProject, request: BackfillRequest, name: str | None
 ) -> tuple[BackfillRecord, BackfillPlan | None]:
     """The plan is given only where it is new: a second start resumes."""
     _check(opened, request)
+    if name is not None:
+        backfills.refuse_other(opened.ledger, request, name)
     return backfills.start(opened.context, request, name)
 
 
@@ -60,8 +88,9 @@ def holders(opened: OpenProject, name: str) -> tuple[str, ...]:
 
 
 def progress(opened: OpenProject, name: str) -> tuple[BackfillRecord, int]:
-    """As it is now, and how many workers have a batch of it."""
-    return record(opened, name), len(holders(opened, name))
+    """As it is now, and how many workers have a batch of it: a process with `--parallel 4` is four of them."""
+    held = [hold for hold in opened.ledger.backfills.held(name) if not is_gone(hold.holder)]
+    return record(opened, name), len(held)
 
 
 def pause(opened: OpenProject, name: str) -> BackfillRecord:

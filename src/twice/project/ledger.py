@@ -7,7 +7,6 @@ from datetime import timedelta
 from typing import Any
 
 from twice.core.ledger.record import Unassigned
-from twice.ledgers.ledger import Ledger
 from twice.runtime.table.assign import names_of
 from twice.runtime.upkeep import check as checking
 from twice.runtime.upkeep import prune as pruning
@@ -20,6 +19,9 @@ from twice.wiring.open_project import OpenProject
 
 def migrate(opened: OpenProject) -> tuple[str | None, str]:
     """The schema's version before and after. Nothing but the ledger is opened: a task's file may be broken."""
+    from twice.ledgers.ledger import Ledger
+
+    opened.progress.begins("bringing the ledger up to date", opened.settings.project)
     return Ledger.migrate(opened.settings.ledger_url)
 
 
@@ -35,6 +37,7 @@ def rebuild(opened: OpenProject) -> tuple[Rebuilt, ...]:
 
 def prune(opened: OpenProject, older_than: timedelta) -> Tidied:
     """Delete history that decides nothing any more."""
+    pruning.refuse_young(older_than)  # before a session is started for nothing
     return pruning.prune(opened.context, opened.context.engine.fresh(), older_than)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from twice.core.names.local_path import local_path
+from twice.core.ports import SILENT, Progress
 from twice.core.results.proof import Proof
 from twice.core.scope import slice_named
 from twice.core.task import Task
@@ -27,7 +28,8 @@ def prove(opened: OpenProject, task: str, date: str | None, scenarios: Sequence[
     slice_named(declared.scope, date)  # before a process is started for nothing
     copies = _copied_inputs(opened, declared, opened.prover.fresh_folder())
     asked = ProveTask(opened.settings.root, opened.settings.profile, declared.name, date, tuple(scenarios), copies)
-    proof = opened.prover.ask(asked)
+    proof = opened.prover.ask(asked, opened.progress)
+    opened.progress.begins("recording the proof", declared.name)
     opened.ledger.record_proof(proof)
     return proof
 
@@ -42,14 +44,16 @@ def prove_job(
         return prover.ask(asked)
 
 
-def prove_script(path: Path, arguments: Sequence[str], tables: Sequence[str], warehouse: Path) -> Proof:
+def prove_script(
+    path: Path, arguments: Sequence[str], tables: Sequence[str], warehouse: Path, progress: Progress = SILENT
+) -> Proof:
     from twice.proof.jobs.script import Script
 
     folder = Path(local_path(str(warehouse), "warehouse")).absolute()
     script = Script(path.absolute(), tuple(arguments), tuple(tables), folder)
     script.check()  # before a process is started for nothing
     with closing(prover_of(Path.cwd())) as prover:
-        return prover.ask(ProveScript(script.path, script.arguments, script.tables, script.warehouse))
+        return prover.ask(ProveScript(script.path, script.arguments, script.tables, script.warehouse), progress)
 
 
 def _copied_inputs(opened: OpenProject, task: Task, to: Path) -> dict[str, str]:
@@ -58,11 +62,12 @@ def _copied_inputs(opened: OpenProject, task: Task, to: Path) -> dict[str, str]:
     they are, and need no session here."""
     if opened.targets.folder(task.target) is None:
         return {}  # the proof itself says that such a target cannot be proved yet
-    wanted = {str(each.table): each.table for each in task.inputs.values() if opened.targets.folder(each.table) is None}
+    wanted = {str(each.table): each.table for each in task.tables.values() if opened.targets.folder(each.table) is None}
     if not wanted:
         return {}
     with opened.context.session() as session:
         for name, table in wanted.items():
+            opened.progress.begins("copying an input for the proof", name)
             target = opened.targets.of(table, session)
             if target.published(table, ()).version is None:
                 raise InputMissing(f"the input table {name} does not exist", where=task.name)

@@ -6,10 +6,12 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from datetime import timedelta
+from enum import Enum
 from types import TracebackType
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, MetaData, event, inspect, text
+from sqlalchemy.exc import DBAPIError
 
 from twice.errors import UsageError
 from twice.ledgers.database.connect import connect, for_writing, parse_url
@@ -24,6 +26,19 @@ _END = re.compile(r"(\s|;|--[^\n]*\n|/\*.*?\*/)*(COMMIT|END|ROLLBACK(?!\s+(TRANS
 _ENDED = "twice: ended by a word of SQL"
 """In what a connection to SQLite carries: its transaction was. Whether it was that, or the database that has undone the
 transaction, the driver does not say."""
+
+_WITH_OUR_ROW = text("SAVEPOINT twice_our_row")
+_STILL_THERE = text("RELEASE SAVEPOINT twice_our_row")
+"""A transaction that was ended and begun again, by whatever call, has no such savepoint any more."""
+
+
+class _State(Enum):
+    """Of the transaction in which our row was written, when the handler is done."""
+
+    OPEN = "it is the one that was handed out"
+    ENDED = "the handler has ended it"
+    UNDONE = "the database has undone it, or the handler has ended it through the driver"
+
 
 T = TypeVar("T")
 S = TypeVar("S", bound="OnDatabase")
@@ -67,7 +82,7 @@ class Handling:
             connection.info.pop(_ENDED, None)
             yield connection
             if connection.in_transaction() and _is_undone(connection):
-                raise _undone_error()
+                raise _undone_error(sure=False)
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -89,18 +104,34 @@ class Handling:
             _be_patient(connection, silence)
             if not before(connection):
                 return False
+            connection.execute(_WITH_OUR_ROW)
             try:
                 handle(connection)
             except Exception as error:  # noqa: BLE001 - raised below as it is: it is not the database's error
                 failed = error
-            kept = not _ended_by_handler(connection)
-            if failed is not None and kept:
+            state = _state(connection)
+            if failed is not None or state is not _State.OPEN:
                 connection.rollback()
-        if not kept:
+        if state is _State.OPEN:
+            if failed is not None:
+                raise failed
+            return True
+        committed = self._is_committed(before)
+        if state is _State.ENDED or committed:
             raise _ended_error() from failed
-        if failed is not None:
-            raise failed
-        return True
+        raise failed or _undone_error(sure=committed is False)
+
+    def _is_committed(self, before: Callable[[Connection], bool]) -> bool | None:
+        """Whether our row is in the database although its transaction is over: a handler that reaches the driver
+        (`executescript`, a commit of its own) may have committed it, and SQLAlchemy does not know. None: it is not
+        known. Changes nothing."""
+        try:
+            with self.writing() as connection:
+                missing = before(connection)
+                connection.rollback()
+                return not missing
+        except Exception:  # noqa: BLE001 - it is away, or another worker has the item by now
+            return None
 
 
 class OnDatabase:
@@ -157,10 +188,22 @@ def _ended_by_handler(connection: Connection) -> bool:
     return ended
 
 
+def _state(connection: Connection) -> _State:
+    if _ended_by_handler(connection):
+        return _State.ENDED
+    if _is_undone(connection):
+        return _State.UNDONE
+    try:
+        connection.execute(_STILL_THERE)
+    except DBAPIError:
+        return _State.ENDED  # and begun another one
+    return _State.OPEN
+
+
 def _refuse_outside(connection: Connection, _cursor: object, statement: str, *_more: object) -> None:
     # PostgreSQL refuses every further statement by itself; SQLite would commit each on its own.
     if connection.in_transaction() and _is_undone(connection):
-        raise _undone_error()
+        raise _undone_error(sure=False)
     if connection.in_transaction() and _ended_by_handler(connection):
         raise _ended_error()
     if _END.match(statement):
@@ -175,9 +218,10 @@ def _ended_error() -> UsageError:
     )
 
 
-def _undone_error() -> UsageError:
+def _undone_error(*, sure: bool) -> UsageError:
+    """`sure`: the database was asked. The driver of SQLite does not say who has ended a transaction, or how."""
     return UsageError(
         "a statement failed and the code went on, but the database has undone the whole transaction with it",
-        now="Nothing of it was written.",
+        now="Nothing of it was written." if sure else "Nothing of it was written, unless the code committed it itself.",
         fix="Use connection.begin_nested() around what may fail (on SQLite without OR ROLLBACK), or let the error out.",
     )

@@ -11,7 +11,7 @@ from datetime import date, datetime, timedelta, timezone
 from twice.core.slice import SliceValue
 from twice.core.time_scope import SliceColumn, cut_word
 from twice.core.write import Cut, appended_again, cut_text
-from twice.errors import OTHER_SCOPE, DeclarationError, TableTaken
+from twice.errors import OTHER_SCOPE, DeclarationError, LayoutDiffers, TableTaken
 
 CUT = "twice.slices"
 """Under this name a table remembers how its slices are cut, where none of its columns tells them apart."""
@@ -32,14 +32,15 @@ def partition_grain(column: SliceColumn) -> str:
 
 
 def check_partitioning(table: str, partition_columns: Sequence[str], wanted: SliceColumn | None) -> None:
-    """Refuse a table that is not partitioned by the slice column, and by it alone."""
-    needed = () if wanted is None else (wanted.name.lower(),)
-    if tuple(column.lower() for column in partition_columns) != needed:
-        raise DeclarationError(
-            f"{table} is partitioned by {', '.join(partition_columns) or 'nothing'}, and this scope needs "
-            f"{wanted.name if wanted else 'no partitions'}",
+    """Refuse a table whose files the slice column does not distinguish: it must be among the partition columns."""
+    held = tuple(column.lower() for column in partition_columns)
+    if (wanted is None and held) or (wanted is not None and wanted.name.lower() not in held):
+        by = f"is partitioned by {', '.join(partition_columns)}" if held else "is not partitioned"
+        raise LayoutDiffers(
+            f"{table} {by}, and this scope needs {f'partitions by {wanted.name}' if wanted else 'no partitions'}",
             now="The table is unchanged.",
-            fix="Use the scope the table was created with, or give the task a new target.",
+            fix="Use the scope the table was created with, or give the task a new target. If the table was made "
+            f"elsewhere, let twice rewrite it with the right partitioning: twice adopt {table} --task … --lay-out.",
         )
 
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from twice.core.table.mark import version_of_value
 from twice.core.write import Changes, UpsertRows
 from twice.errors import NullKey, ResultRefused
 
@@ -80,6 +81,9 @@ def upsert(
     given = {key(row) for row in staged}
     missing = [key(row) for row in there if verb.delete_missing and owned(row) and key(row) not in given]
     changes = Changes(len(inserted), len(updated), unchanged, 0, len(missing), older, differing, ties, elsewhere)
+    if verb.newest_by is not None and updated:
+        known, oldest = min(rank(row) for row in updated)
+        changes = replace(changes, oldest_update=version_of_value(oldest) if known else None)
     return Upserted((*inserted, *updated), frozenset((*(key(row) for row in updated), *missing)), changes)
 
 

@@ -60,7 +60,10 @@ class Registration:
     """`schemes`: of the URLs of its connections; users then write the connection's name before the colon. Without
     schemes it needs no connection, and they write `format`. `check_name` raises DeclarationError for a table name that
     the system cannot have. `folder`: where a table's files are, for a system whose tables a proof can copy by Delta's
-    SHALLOW CLONE; None for all others, which a proof says."""
+    SHALLOW CLONE; None for all others, which a proof says. `reader`: a target that answers from
+    its tables' logs what a look asks, without an engine, and raises NeedsEngine for everything else; None where there
+    is none. `probe`: says in a line what answers at a connection, within seconds, or raises an error of ours; for
+    `twice doctor`."""
 
     format: str
     open: Callable[[Opening], TableSystem]
@@ -69,3 +72,5 @@ class Registration:
     frames: FrameKind = "spark"
     check_name: Callable[[TableName], None] = _any_name
     folder: Callable[[Settings, TableName], str] | None = None
+    probe: Callable[[Settings, str], str] | None = None
+    reader: Callable[[Opening], Target] | None = None

@@ -26,10 +26,24 @@ def discover(project_id: str, root: Path, folders: Sequence[Path], format_: str 
                 fix="Create it, or name another one with pipelines = […] in twice.toml.",
             )
         _forget(folder, root)
-        for file in sorted(folder.rglob("*.py")):
-            if not any(part.startswith(("_", ".")) for part in file.relative_to(folder).parts):
-                tasks.update({id(task): task for task in _tasks_in(file, root)})
+        for file in pipeline_files(folder):
+            tasks.update({id(task): task for task in _tasks_in(file, root)})
     return assemble(project_id, tasks.values(), format_)
+
+
+def pipeline_files(folder: Path) -> list[Path]:
+    """Those of a pipeline folder, in the order of their names. One whose name begins with _ or . is none."""
+    return [
+        file
+        for file in sorted(folder.rglob("*.py"))
+        if not any(part.startswith(("_", ".")) for part in file.relative_to(folder).parts)
+    ]
+
+
+def module_file(path: Path) -> Path | None:
+    """The file that Python runs for a module: of a package and a module of one name the package."""
+    files = (path / "__init__.py", path.with_name(f"{path.name}.py"))
+    return next((file for file in files if file.is_file()), None)
 
 
 def _tasks_in(file: Path, root: Path) -> list[Task]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from twice.config import Secret, Settings, load
-from twice.core.ports import Target
+from twice.core.ports import SILENT, Progress, Target
 from twice.core.task import TableName, Task
 from twice.proof.enclosure.enclosure import Enclosure
 from twice.proof.enclosure.session import project_session
@@ -29,16 +29,18 @@ CHILD_RUN = "twice.wiring.child_run"
 class EnclosedProject(OpenProject):
     """`copies`: Delta copies of inputs that are no Delta tables, by the name of the table."""
 
-    def __init__(self, settings: Settings, enclosure: Enclosure) -> None:
-        super().__init__(settings)
+    def __init__(self, settings: Settings, enclosure: Enclosure, progress: Progress = SILENT) -> None:
+        super().__init__(settings, progress)
         self.enclosure = enclosure
         self.copies: dict[str, str] = {}
 
     @classmethod
-    def open(cls, root: Path, profile: str | None, enclosure: Enclosure) -> EnclosedProject:
+    def open(
+        cls, root: Path, profile: str | None, enclosure: Enclosure, progress: Progress = SILENT
+    ) -> EnclosedProject:
         settings = load(root, profile)
         ledger = Secret(f"sqlite:///{enclosure.scratch / 'ledger.db'}", "the proof's own ledger")
-        return cls(replace(settings, ledger=ledger), enclosure)
+        return cls(replace(settings, ledger=ledger), enclosure, progress)
 
     def _start(self) -> SparkSession:
         return project_session(self.enclosure, self.settings.spark)
@@ -62,14 +64,14 @@ class EnclosedProject(OpenProject):
 class EnclosedProjects:
     """Those that proofs have asked for in this process. They stay open: their session is one."""
 
-    def __init__(self, enclosure: Enclosure) -> None:
-        self._enclosure = enclosure
+    def __init__(self, enclosure: Enclosure, progress: Progress) -> None:
+        self._enclosure, self._progress = enclosure, progress
         self._projects: dict[tuple[Path, str | None], EnclosedProject] = {}
 
     def opened(self, request: ProveTask) -> tuple[ProofSetup, Task]:
         key = (request.root, request.profile)
         if key not in self._projects:
-            self._projects[key] = EnclosedProject.open(*key, self._enclosure)
+            self._projects[key] = EnclosedProject.open(*key, self._enclosure, self._progress)
         project = self._projects[key]
         project.copies.update(request.copies)
         return project.proof_setup, project.project.task(request.task)

@@ -1,11 +1,13 @@
 """An opened project: its settings, tasks, ledger, session, targets and senders, each made when it is first needed.
 
-Nothing heavy is imported before: `status` and `history` never start Spark. What is done with it is in `twice.project`.
+Nothing heavy is imported before: `status` and `history` never start Spark, and what makes no sense is refused without
+the database library. What is done with it is in `twice.project`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import cached_property
@@ -13,29 +15,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from twice.config import Settings, load
-from twice.core.ledger.record_owner import RecordOwner, TaskTable
+from twice.core.ledger.code_parts import CodeParts, TaskCode
+from twice.core.ports import SILENT, Progress, unfailing
 from twice.core.ports.clock import SYSTEM_CLOCK
 from twice.core.project.project import Project
 from twice.core.task import Task
 from twice.errors import DeclarationError
-from twice.ledgers.ledger import Ledger
-from twice.proof.process.prover import Prover
-from twice.runtime.context import RunContext
-from twice.runtime.effects.delivery import Delivery
-from twice.runtime.effects.send import delivery_of
 from twice.runtime.holder import scratch_name, this_process
-from twice.runtime.table.assign import assign_all
 from twice.wiring.discover import discover
+from twice.wiring.record_owner import record_owner_of
 from twice.wiring.targets import Targets
+from twice.wiring.written_tasks import WrittenTask, written_tasks
 
 if TYPE_CHECKING:
     from twice.core.ledger.outbox import EffectRecord
     from twice.core.ports import Sender
     from twice.engine.session.session import SessionSettings
+    from twice.ledgers.ledger import Ledger
+    from twice.proof.process.prover import Prover
+    from twice.runtime.context import RunContext
+    from twice.runtime.effects.delivery import Delivery
 
 
 NEEDS_SESSION = "SESSION_OR_CONTEXT_NOT_EXISTS"
-"""PySpark's own word for an error that a running session cures."""
+"""PySpark's name for an error that a running session cures."""
 
 EMBEDDED = "local[*]"
 """The default master: the session then takes the cores this process may use."""
@@ -47,8 +50,9 @@ PROOF_SERVER = "twice.wiring.proof_server"
 class OpenProject:
     """A project with its ledger and, once it is needed, its Spark session. Close it, or use `open_project`."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, progress: Progress = SILENT) -> None:
         self.settings = settings
+        self.progress = unfailing(progress)
 
     @cached_property
     def project(self) -> Project:
@@ -61,12 +65,30 @@ class OpenProject:
         return self._discover()
 
     @cached_property
+    def _declared(self) -> Mapping[str, Task | WrittenTask]:
+        """Enough of each task to know its records. Read from the text of the pipeline files where that says it: they
+        import PySpark, and what asks the ledger alone need not wait for that."""
+        if "project" in self.__dict__:
+            return self.project.tasks
+        settings = self.settings
+        return written_tasks(settings.root, settings.pipelines, settings.format) or self.project.tasks
+
+    def task_name(self, given: str) -> str:
+        """The name of a declared task. UsageError for another name."""
+        return given if given in self._declared else self.project.task(given).name
+
+    @cached_property
     def ledger(self) -> Ledger:
-        return Ledger.open(self.settings.ledger_url, owner=record_owner_of(self.settings, self.project))
+        from twice.ledgers.ledger import Ledger
+
+        self.progress.begins("opening the ledger", self.settings.project)
+        tasks = self._declared.values()
+        return Ledger.open(self.settings.ledger_url, owner=record_owner_of(self.settings, tasks))
 
     @cached_property
     def spark(self) -> Any:
         """The session that is running in this process, or one that is started with the project's settings."""
+        self.progress.begins("starting", "Spark")
         from twice.engine.session.session import check_tested
 
         session = self._start()
@@ -77,7 +99,7 @@ class OpenProject:
     def _start(self) -> Any:
         from twice.engine.session.session import base
 
-        return base(_session_settings(self.settings))
+        return base(_session_settings(self.settings), self.progress)
 
     @cached_property
     def targets(self) -> Targets:
@@ -87,6 +109,8 @@ class OpenProject:
     def context(self) -> RunContext:
         """What runs need. It starts Spark, and asks the tables which old records are their own."""
         from twice.engine.spark import SparkEngine
+        from twice.runtime.context import RunContext
+        from twice.runtime.table.assign import assign_all
 
         targets = self.targets
         context = RunContext(
@@ -96,21 +120,73 @@ class OpenProject:
             target_of=targets.of,
             release_session=targets.release,
             code_hash=self.code_hash,
+            code_parts=self.code_parts,
+            recipe=self.recipe,
             clock=SYSTEM_CLOCK,
             holder=this_process(),
             root=self.settings.root,
+            roots=(self.settings.warehouse, *self.settings.roots),
             lease=timedelta(seconds=self.settings.lease_seconds),
             senders=self.senders,
             sends=self.settings.effects.send,
+            progress=self.progress,
         )
+        self.progress.begins("reading the ledger", self.settings.project)
         assign_all(context)
         return context
+
+    @cached_property
+    def quick_context(self) -> RunContext | None:
+        """What a look at logs and ledger needs, which starts no engine; None where Spark runs in this process
+        already: then the full way takes no longer."""
+        if spark_is_running():
+            return None
+        self.project  # noqa: B018 - a pipeline file may need a session to be read
+        return None if spark_is_running() else self.without_engine()
+
+    def without_engine(self) -> RunContext:
+        """For looks: whatever needs an engine raises NeedsEngine."""
+        from twice.runtime.context import RunContext
+        from twice.runtime.run.quick import NO_ENGINE
+
+        return RunContext(
+            project=self.project,
+            ledger=self.ledger,
+            engine=NO_ENGINE,
+            target_of=lambda table, _session: self.targets.reader(table),
+            code_hash=self.code_hash,
+            code_parts=self.code_parts,
+            recipe=self.recipe,
+            clock=SYSTEM_CLOCK,
+            holder=this_process(),
+            root=self.settings.root,
+            roots=(self.settings.warehouse, *self.settings.roots),
+            lease=timedelta(seconds=self.settings.lease_seconds),
+            sends=False,
+            progress=self.progress,
+        )
+
+    def recipe(self, task: Task) -> str | None:
+        """The hash of all that a task's function makes its query plan of, beside its inputs, where that is known."""
+        from twice.engine.code.recipe import recipe
+
+        return recipe(task)
 
     def code_hash(self, task: Task) -> str:
         """The hash of a task's code and options as they are now."""
         from twice.engine.code.code_hash import code_hash
 
         return code_hash(task)
+
+    def code_parts(self, task: Task) -> CodeParts:
+        """What its code and options are made of, by the names that people have for them."""
+        from twice.engine.code.code_hash import code_parts
+
+        return code_parts(task, self.settings.root)
+
+    def code_of(self, task: Task) -> TaskCode:
+        """Both, the parts for whoever asks."""
+        return TaskCode(self.code_hash(task), lambda: self.code_parts(task))
 
     def declaration(self, task: Task) -> dict[str, str]:
         """What a task is declared with, part by part, to be compared with another declaration of it."""
@@ -127,11 +203,14 @@ class OpenProject:
     @cached_property
     def delivery(self) -> Delivery:
         """For sending alone: no session is started unless a text needs rows of its table."""
+        from twice.runtime.effects.delivery import Delivery
+        from twice.runtime.effects.send import delivery_of
 
         def sample(task: Task, effect: EffectRecord, count: int) -> Any:
             return delivery_of(self.context).sample(task, effect, count)
 
-        return Delivery(self.project, self.ledger, self.senders, SYSTEM_CLOCK, this_process(), sample)
+        senders, holder = self.senders, this_process()
+        return Delivery(self.project, self.ledger, senders, SYSTEM_CLOCK, holder, sample, progress=self.progress)
 
     @cached_property
     def prover(self) -> Prover:
@@ -145,13 +224,22 @@ class OpenProject:
             self.ledger.close()
 
     def _discover(self) -> Project:
+        self.progress.begins("reading the pipelines", self.settings.project)
         return discover(self.settings.project, self.settings.root, self.settings.pipelines, self.settings.format)
 
 
+def spark_is_running() -> bool:
+    """Whether this process has a session, ours or a caller's. Nothing is imported to find out."""
+    session = getattr(sys.modules.get("pyspark.sql"), "SparkSession", None)
+    return getattr(session, "_instantiatedSession", None) is not None
+
+
 @contextmanager
-def open_project(folder: Path = Path(), profile: str | None = None) -> Iterator[OpenProject]:
+def open_project(
+    folder: Path = Path(), profile: str | None = None, progress: Progress = SILENT
+) -> Iterator[OpenProject]:
     """The project that `folder` is in. Its Spark session lives as long as this process."""
-    opened = OpenProject(load(folder, profile))
+    opened = OpenProject(load(folder, profile), progress)
     try:
         yield opened
     finally:
@@ -160,6 +248,8 @@ def open_project(folder: Path = Path(), profile: str | None = None) -> Iterator[
 
 def prover_of(root: Path) -> Prover:
     """The process of proofs that are asked for in this folder. Close it."""
+    from twice.proof.process.prover import Prover
+
     return Prover(root, PROOF_SERVER)
 
 
@@ -184,30 +274,3 @@ def _session_settings(settings: Settings) -> SessionSettings:
         conf=conf,
         scratch=scratch_name(),
     )
-
-
-def record_owner_of(settings: Settings, project: Project) -> RecordOwner:
-    """With a name of the user's, one environment for all tables; without one, each table belongs to the location
-    of its table system (`Settings.warehouse_name`)."""
-    targets = Targets(settings)
-    tables = {name: _table(settings, project, targets, task) for name, task in project.tasks.items()}
-    systems = {task.target.format or project.format for task in project.tasks.values()}
-    retired = {
-        old: settings.environment or found.here for found in map(targets.location, systems) for old in found.formerly
-    }
-    return RecordOwner(settings.project, settings.environment or settings.warehouse_name, tables, retired)
-
-
-def _table(settings: Settings, project: Project, targets: Targets, task: Task) -> TaskTable:
-    system = task.target.format or project.format
-    table = f"{system}:{task.target.name}"
-    names = tuple(dict.fromkeys((*task.formerly, task.name))) if task.formerly else ()
-    try:
-        found = targets.location(system)
-    except DeclarationError as error:
-        error.what += f"; {task.name} writes {task.target}, and its records in the ledger are kept by that server"
-        raise
-    if settings.environment is None:
-        return TaskTable(found.here, table, found.known_as, found.formerly, names)
-    before = tuple(dict.fromkeys((found.here, found.known_as, *found.formerly)))
-    return TaskTable(settings.environment, table, formerly=before, names=names)

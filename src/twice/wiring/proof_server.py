@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from functools import cache
 from typing import TYPE_CHECKING
 
+from twice.core.ports import Progress
 from twice.core.results.proof import Proof
 from twice.proof.enclosure.enclosure import here
 from twice.proof.process.request import Request
@@ -17,21 +17,27 @@ if TYPE_CHECKING:
 
 def main(answers: str, asking: str, *paths: str) -> None:
     """Serve until nothing more is asked, or nobody is left to ask."""
-    serve(_answer, int(answers), int(asking), paths)
+    serve(_Answers(), int(answers), int(asking), paths)
 
 
-def _answer(request: Request) -> Proof:
-    return _answering().answer(request)
+class _Answers:
+    """The projects that were opened for one answer stay open for the next."""
+
+    def __init__(self) -> None:
+        self._answering: Answering | None = None
+
+    def __call__(self, request: Request, progress: Progress) -> Proof:
+        self._answering = self._answering or _answering(progress)
+        return self._answering.answer(request)
 
 
-@cache
-def _answering() -> Answering:
+def _answering(progress: Progress) -> Answering:
     # Here: what needs Spark is imported from the path of the asking process, which `serve` has set by now.
     from twice.proof.process.answer import Answering
     from twice.wiring.enclosed import EnclosedProjects
 
     enclosure = here()
-    return Answering(enclosure, EnclosedProjects(enclosure).opened)
+    return Answering(enclosure, EnclosedProjects(enclosure, progress).opened, progress)
 
 
 if __name__ == "__main__":

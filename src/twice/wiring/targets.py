@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from twice.config import Settings
+from twice.core.ports import NeedsEngine
 from twice.core.task import TableName
 from twice.errors import DeclarationError
 from twice.targets.delta.registration import DELTA
@@ -36,6 +37,18 @@ class Targets:
         self._settings = settings
         self._registered = tuple(each for each in registered if each.frames == frames)
         self._opened: dict[str, TableSystem] = {}
+        self._readers: dict[str, Target] = {}
+
+    def reader(self, table: TableName) -> Target:
+        """What answers without an engine, see `Registration.reader`."""
+        name = table.format or self._settings.format
+        registration = self._registration(table, name)
+        if registration.reader is None:
+            raise NeedsEngine(f"a look at {table}")
+        if name not in self._readers:
+            self._readers[name] = registration.reader(Opening(name, self._settings, _instruments))
+        registration.check_name(table)
+        return self._readers[name]
 
     def of(self, table: TableName, session: Any) -> Target:
         name = table.format or self._settings.format
@@ -61,6 +74,11 @@ class Targets:
             registration = self._schemes.get(self._scheme(name))
         return Location(name, name) if registration is None else registration.location(self._settings, name)
 
+    def probe(self, connection: str) -> str:
+        """What answers at a connection of twice.toml, in a line. An error of ours says why nothing does."""
+        registration = self._of_connection(connection)
+        return registration.format if registration.probe is None else registration.probe(self._settings, connection)
+
     def release(self, session: Any) -> None:
         """Close what is open for a run's session. A second call finds nothing."""
         for system in self._opened.values():
@@ -76,11 +94,14 @@ class Targets:
                 fix=f"Known: {known} (or none). A PostgreSQL server is named in twice.toml: "
                 f'[connections.{name}] url = "${{env:{name.upper()}_URL}}".',
             )
+        return self._of_connection(name, f"{table}: ")
+
+    def _of_connection(self, name: str, where: str = "") -> Registration:
         scheme = self._scheme(name)
         if scheme not in self._schemes:
             known = ", ".join(f"{each}://" for each in self._schemes if each)
             raise DeclarationError(
-                f"{table}: the connection {name} has a URL with {scheme}://, which belongs to no target",
+                f"{where}the connection {name} has a URL with {scheme}://, which belongs to no target",
                 fix=f"Known: {known}. Correct url in [connections.{name}] of twice.toml.",
             )
         return self._schemes[scheme]

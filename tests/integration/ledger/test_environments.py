@@ -17,8 +17,10 @@ from tests.runtime.conftest import RuntimeSetup, ShiftedClock, make_runtime, rev
 from twice import PublishedSlice, call
 from twice.core.backfill.plan import BackfillPlan, BackfillRequest, PlannedBatch, PlannedSlice
 from twice.core.failure.failpoints import Crash, Point, SendPoint, armed, crash_at
+from twice.core.ledger.environment import EnvironmentDrop, EnvironmentRecords, Unfinished
+from twice.core.ledger.look import Look, SeenSlice
 from twice.core.ledger.outbox import EffectState, PublishedGeneration, prepare
-from twice.core.ledger.record import Adopted, AttemptState, Claim, ClaimRequest, Facts
+from twice.core.ledger.record import AcceptedSlice, Adopted, AttemptState, Claim, ClaimRequest, Facts
 from twice.core.ledger.record_owner import RecordOwner, TaskTable
 from twice.core.results.proof import Proof
 from twice.core.results.run import Outcome
@@ -156,7 +158,10 @@ READS: dict[str, Callable[[Ledger], Any]] = {
     "slices whose rows were displaced": lambda ledger: ledger.displaced("revenue"),
     "published versions": lambda ledger: ledger.published_versions("revenue", [DAY]).versions,
     "pins": lambda ledger: ledger.pins("revenue", "shop.orders"),
+    "what a person accepted": lambda ledger: ledger.accepted("revenue", "shop.orders"),
     "inputs": lambda ledger: ledger.inputs("revenue"),
+    "what code is made of": lambda ledger: ledger.code_parts("revenue", ["code"]),
+    "looks": lambda ledger: ledger.looks(),
     "proofs": lambda ledger: ledger.proofs(),
     "backfills": lambda ledger: ledger.backfills.records(),
     "backfill": lambda ledger: ledger.backfills.record("june"),
@@ -179,6 +184,8 @@ ORDERS = [
     "prune",
     "publish",
     "quarantine",
+    "record_acceptance",
+    "record_look",
     "record_proof",
     "record_takeover",
     "release",
@@ -188,23 +195,28 @@ ORDERS = [
 OF_THE_LEDGER_ITSELF = [
     "backfills",
     "close",
+    "environments",
     "export",
     "owner",
     "left_open",
     "migrate",
     "now",
+    "of_environment",
     "open",
     "outbox",
     "unassigned",
 ]
 ASKED = [
+    "accepted",
     "attempt",
     "attempts",
+    "code_parts",
     "frozen_aim",
     "furthest_aim",
     "displaced",
     "inputs",
     "last_version",
+    "looks",
     "open_attempts",
     "overview",
     "pins",
@@ -247,9 +259,11 @@ def busy_side(side: Side) -> int:
         claim = ledger.claim(ClaimRequest("revenue", [label], attempt, "run", NEVER_GONE), MINUTE)
         assert isinstance(claim, Claim)
         ledger.fix(claim, {label: 0}, {label: 5})
-    ledger.close_attempt("failed", AttemptState.FAILED)
+    ledger.close_attempt("failed", AttemptState.FAILED, Facts(code_parts={"code": {"write=": "1"}}))
     ledger.quarantine("failed", "three times")
     ledger.adopt("revenue", [Adopted("without inputs", 1, "another ledger's", Intention("code", None))])
+    ledger.record_acceptance("revenue", "word", "ana", "checked", [AcceptedSlice(DAY, 1, {"shop.orders": 1})])
+    ledger.record_look(Look("revenue", ledger.now(), "code", 1, (SeenSlice(DAY, "stale", "so", 1, "a", "a"),)))
     ledger.record_proof(Proof("revenue", DAY, "code", ledger.now(), (), 0.0))
     assert ledger.backfills.create(PLAN)
     assert ledger.backfills.claim("june", "worker", MINUTE)
@@ -516,5 +530,37 @@ def test_a_crash_in_one_environment_is_settled_there_alone(opened: Open) -> None
 def test_facts_of_a_publish_are_refused_from_a_ledger_of_another_environment(opened: Open) -> None:
     dev, prod = opened("dev"), opened("prod")
     busy_side(dev)
-    with pytest.raises(Exception, match="is not in this ledger: it was replaced, or its environment was given a name"):
+    with pytest.raises(Exception, match="is not in this ledger: it was replaced, or its environment was dropped"):
         prod.ledger.publish("a", Facts(), generations={NEXT: 1})
+
+
+def test_an_environment_that_was_dropped_and_runs_again_publishes_and_sends_nothing_twice(opened: Open) -> None:
+    dev, prod = opened("dev"), opened("prod")
+    for side in (dev, prod):
+        side.run()
+    gone = dev.ledger.environments.drop("prod", EnvironmentDrop("1", "ana", "the customer is gone"))
+    assert isinstance(gone, EnvironmentRecords) and gone.effects == {S.SENT: 1}
+    again = same_tables(prod, opened("prod"))
+    result = again.run()
+    assert (result.outcome, [end.state for end in result.effects]) == (Outcome.ALREADY, [S.UNKNOWN])
+    again.run(kind="restate")
+    assert again.received == [] and len(prod.received) == 1
+    assert [run.generation for run in dev.ledger.runs()] == [1] and dev.run().outcome is Outcome.ALREADY
+
+
+def test_an_environment_whose_attempt_is_publishing_is_not_dropped_and_its_effect_goes_out_once(opened: Open) -> None:
+    """Its lease had run out, so only its prepared effect showed that it was there: its rows may be in the table."""
+    dev, prod = opened("dev"), opened("prod")
+
+    def drop_it(passed: object) -> None:
+        if passed is Point.AFTER_PUBLISH:
+            prod.runtime.clock.ahead += timedelta(hours=1)
+            kept = dev.ledger.environments.drop("prod", EnvironmentDrop("1", "ana", "nobody is there"))
+            assert isinstance(kept, Unfinished)
+            assert dict(kept.effects) == {S.PREPARED: 1}
+
+    with armed(drop_it):
+        result = prod.run()
+    assert (result.outcome, [end.state for end in result.effects]) == (Outcome.PUBLISHED, [S.SENT])
+    assert len(prod.received) == 1
+    assert [run.generation for run in prod.ledger.runs()] == [1]

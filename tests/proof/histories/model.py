@@ -14,7 +14,21 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import TypeVar
 
-from .steps import DAYS, EVERY, INCREMENTAL, LANDED, MIRRORED, START, UNFROZEN, AtCall, AtPoint, Delete, How, Row, Run
+from .steps import (
+    EVERY,
+    INCREMENTAL,
+    LANDED,
+    MIRRORED,
+    UNFROZEN,
+    AtCall,
+    AtPoint,
+    Declared,
+    Delete,
+    How,
+    Row,
+    Run,
+    days_of,
+)
 
 Key = TypeVar("Key")
 
@@ -34,14 +48,25 @@ class Undecided(Exception):
 
 @dataclass
 class Model:
+    """What is known of a task goes by its name: a table that was taken over has slices of two of them."""
+
     source: list[Row] = field(default_factory=list)
-    initial: datetime = START
+    declared: Declared = field(default_factory=Declared)
     tables: dict[str, Counter[Row]] = field(default_factory=lambda: {name: Counter() for name in EVERY})
+    owners: dict[str, str] = field(default_factory=dict)
+    """Whose each table is: who published there first, or took it over last."""
     changes: Counter[date] = field(default_factory=Counter)
     """How often the source's rows of a day have changed."""
-    published: dict[tuple[str, date], int] = field(default_factory=dict)
-    """After how many changes of its source."""
-    displaced: set[tuple[str, date]] = field(default_factory=set)
+    published: dict[tuple[str, str], int] = field(default_factory=dict)
+    """By name and label: after how many changes of its source."""
+    adopted: set[tuple[str, str]] = field(default_factory=set)
+    """Slices that a person has declared published: no run computes them, and nothing was sent for them."""
+    displaced: set[tuple[str, str]] = field(default_factory=set)
+    cuts: dict[str, bool] = field(default_factory=dict)
+    """Whether the newest slices of a task are months."""
+    doubted: set[tuple[str, str]] = field(default_factory=set)
+    """Slices that others may have written over since: of another cut, or of another task. The next run computes them
+    again, and corrects what it finds."""
     furthest: dict[str, datetime] = field(default_factory=dict)
     marks: dict[str, datetime] = field(default_factory=dict)
     frozen: dict[tuple[str, datetime | None], datetime] = field(default_factory=dict)
@@ -54,6 +79,64 @@ class Model:
             found += self._after(step, stages)
         return found
 
+    def refuses(self, table: str) -> bool:
+        """Whether a run of this table's task is refused: another one has the table; or it has appended slices of
+        another cut, and only by their labels would it know its rows."""
+        name = self.declared.name_of(table)
+        if self.owners.get(table, name) != name:
+            return True
+        return table == "raw" and self.cuts.get(name, self._monthly(table)) != self._monthly(table)
+
+    def take_over(self, table: str) -> None:
+        """What the taker has itself published there, the other may have written over. Appended rows stay what they
+        are, and a mark stays where it is."""
+        name = self.declared.name_of(table)
+        if self.owners.get(table, name) == name:
+            return
+        self.owners[table] = name
+        if table != "raw":
+            self.adopted = {slice_ for slice_ in self.adopted if slice_[0] != name}
+            self.doubted |= {slice_ for slice_ in self.published if slice_[0] == name}
+
+    def adopt(self, table: str, day: int) -> None:
+        """What is published already stays what it is."""
+        name = self.declared.name_of(table)
+        slice_ = name, self.declared.label_of(table, day)
+        if slice_ in self.published:
+            return
+        self._cut(name, self._monthly(table))
+        self.owners[table] = name
+        self.published[slice_] = sum(self.changes[day] for day in days_of(slice_[1]))
+        self.adopted.add(slice_)
+
+    def may_be_rebuilt(self, table: str) -> bool:
+        """Slices of one cut are there; and where they are computed one by one, each row is of one of them, and none
+        that is copied may be another's."""
+        name = self.declared.name_of(table)
+        if table in INCREMENTAL:
+            return name in self.marks
+        labels = {label for task, label in self.published if task == name}
+        if not labels or any((len(label) == len("2026-06")) != self._monthly(table) for label in labels):
+            return False
+        days = {day for label in labels for day in days_of(label)}
+        return table != "daily" or (
+            not (self.adopted & self.doubted) and all(row[1] in days for row in self.tables["daily"])
+        )
+
+    def rebuild(self, table: str) -> None:
+        """What is copied stays as it is, and so does what a person has adopted."""
+        if table != "daily":
+            return
+        name = self.declared.name_of(table)
+        for slice_ in [each for each in self.published if each[0] == name and each not in self.adopted]:
+            days = days_of(slice_[1])
+            self.published[slice_] = sum(self.changes[day] for day in days)
+            self.doubted.discard(slice_)
+            self._write(table, slice_, self._computed(table, lambda row, days=days: row[1] in days), False)  # type: ignore[misc]
+
+    def _monthly(self, table: str) -> bool:
+        return table in self.declared.monthly
+
     def arrive(self, rows: Sequence[Row]) -> None:
         self.source += rows
         self.changes.update({row[1] for row in rows})
@@ -62,11 +145,12 @@ class Model:
         self.changes.update({row[1] for row in self.source if row[0] == id_})
         self.source = [row for row in self.source if row[0] != id_]
 
-    def reset(self, task: str, to: datetime) -> None:
+    def reset(self, table: str, to: datetime) -> None:
         """A mark that was set forward is a bound for whoever comes from the old one again."""
-        if to > self.marks[task]:
-            self.frozen.setdefault((task, self.marks[task]), to)
-        self._move(task, to)
+        name = self.declared.name_of(table)
+        if to > self.marks[name]:
+            self.frozen.setdefault((name, self.marks[name]), to)
+        self._move(name, to)
 
     def delete(self, step: Delete) -> None:
         table = self.tables[step.task]
@@ -90,74 +174,95 @@ class Model:
         return model
 
     def _publish(self, step: Run) -> None:
-        day = DAYS[step.day]
-        rows = [row for row in self.source if row[1] == day]
-        before = self.published.get((step.task, day))
-        same = step.task == "raw" or (before == self.changes[day] and (step.task, day) not in self.displaced)
-        if before is not None and same and not step.restate:
+        name, label = self.declared.name_of(step.task), self.declared.label_of(step.task, step.day)
+        days, slice_ = days_of(label), (name, label)
+        before, changes = self.published.get(slice_), sum(self.changes[day] for day in days)
+        same = before == changes and slice_ not in self.displaced | self.doubted
+        kept = same or step.task == "raw" or (slice_ in self.adopted and slice_ not in self.doubted)
+        if before is not None and kept and not step.restate:
             return
-        self.published[step.task, day] = self.changes[day]
-        table = self.tables[step.task]
-        if step.task == "daily":
-            self.tables["daily"] = Counter({row: n for row, n in table.items() if row[1] != day}) + Counter(rows)
-        elif step.task == "raw":
+        self.adopted.discard(slice_)
+        corrects = step.restate or slice_ in self.doubted
+        self._cut(name, self._monthly(step.task))
+        self.owners[step.task] = name
+        self.published[slice_] = changes
+        self.doubted.discard(slice_)
+        self._write(step.task, slice_, self._computed(step.task, lambda row: row[1] in days), corrects)
+
+    def _computed(self, table: str, wanted: Callable[[Row], bool]) -> list[Row]:
+        more = self.declared.added_to(table)
+        return [(*row[:3], row[3] + more) for row in self.source if wanted(row)]
+
+    def _cut(self, name: str, monthly: bool) -> None:
+        """Slices that are cut differently may lie over all that the task has published."""
+        if self.cuts.get(name, monthly) != monthly:
+            self.doubted |= {slice_ for slice_ in self.published if slice_[0] == name}
+        self.cuts[name] = monthly
+
+    def _write(self, task: str, slice_: tuple[str, str], rows: Sequence[Row], corrects: bool) -> None:
+        table = self.tables[task]
+        if task == "daily":
+            days = days_of(slice_[1])
+            self.tables["daily"] = Counter({row: n for row, n in table.items() if row[1] not in days}) + Counter(rows)
+        elif task == "raw":
             table.update(rows)
-        elif step.task == "inserted":
+        elif task == "inserted":
             known = {(row[0], row[2]) for row in table}
             batch = self._one_of_each(rows, lambda row: (row[0], row[2]))
             table.update(row for key, row in batch.items() if key not in known)
-        elif step.task == MIRRORED:
-            self._mirror(day, rows, corrects=step.restate)
+        elif task == MIRRORED:
+            self._mirror(slice_, rows, corrects)
         else:
-            self._merge(table, rows, corrects=step.restate)
+            self._merge(table, rows, corrects)
 
-    def _mirror(self, day: date, rows: Sequence[Row], corrects: bool) -> None:
-        """What another day holds of a key and is newer stays, and this day is computed again by its next run."""
+    def _mirror(self, slice_: tuple[str, str], rows: Sequence[Row], corrects: bool) -> None:
+        """What another slice holds of a key and is newer stays, and this one is computed again by its next run."""
         table, batch = self.tables[MIRRORED], self._one_of_each(rows, lambda row: row[0])
-        held = {row[0]: row for row in table}
+        held, days = {row[0]: row for row in table}, days_of(slice_[1])
         for old in held.values():
-            if old[1] == day and old[0] not in batch:
+            if old[1] in days and old[0] not in batch:
                 del table[old]
-        self.displaced.discard((MIRRORED, day))
+        self.displaced.discard(slice_)
         for id_, row in batch.items():
             old = held.get(id_, row)
-            elsewhere = old[1] != day
+            elsewhere = old[1] not in days
             if row[2] < old[2]:
-                self.displaced |= {(MIRRORED, day)} if elsewhere else set()
+                self.displaced |= {slice_} if elsewhere else set()
                 continue
             if row[2] > old[2] or elsewhere or corrects or self._newer(row, old) == row:
                 del table[old]
                 table[row] = 1
 
-    def _catch_up(self, task: str, stages: int) -> None:
+    def _catch_up(self, table: str, stages: int) -> None:
         """A run that finds a bound frozen by a dead attempt takes that first, then the rest."""
-        keyed, done = task == "feed", 0
+        name, keyed, done = self.declared.name_of(table), table == "feed", 0
         while self.source:
-            mark, newest = self.marks.get(task), max(row[2] for row in self.source)
-            low = self.initial if mark is None else mark
+            mark, newest = self.marks.get(name), max(row[2] for row in self.source)
+            low = self.declared.initial if mark is None else mark
 
             def ahead(bound: datetime, low: datetime = low, first: bool = mark is None) -> bool:
                 return bound > low or (keyed and first and bound == low)
 
-            frozen = self.frozen.get((task, mark), newest)
+            frozen = self.frozen.get((name, mark), newest)
             high = min(newest, frozen) if ahead(frozen) else newest
             if not ahead(high) or done >= stages:
                 return
-            self.frozen.setdefault((task, mark), high)
+            self.frozen.setdefault((name, mark), high)
             if done + 1 >= stages:
                 return
-            rows = [row for row in self.source if low <= row[2] < high or (keyed and row[2] == high)]
-            again = mark is not None and self.furthest[task] > mark
-            self._move(task, high)
+            rows = self._computed(table, _between(low, high, keyed))
+            again = mark is not None and self.furthest[name] > mark
+            self._move(name, high)
+            self.owners[table] = name
             if keyed:
-                self._merge(self.tables["feed"], rows, corrects=again)
+                self._merge(self.tables[table], rows, corrects=again)
             else:
-                self.tables["log"].update(rows)
+                self.tables[table].update(rows)
             done += 2
 
-    def _move(self, task: str, mark: datetime) -> None:
-        self.marks[task] = mark
-        self.furthest[task] = max(mark, self.furthest.get(task, mark))
+    def _move(self, name: str, mark: datetime) -> None:
+        self.marks[name] = mark
+        self.furthest[name] = max(mark, self.furthest.get(name, mark))
 
     def _merge(self, table: Counter[Row], rows: Sequence[Row], corrects: bool = False) -> None:
         """`corrects`: what is computed or read again on purpose wins a tie with the table."""
@@ -186,6 +291,10 @@ class Model:
         if pair not in self.winners:
             raise Undecided(pair)
         return self.winners[pair]
+
+
+def _between(low: datetime, high: datetime, with_last: bool) -> Callable[[Row], bool]:
+    return lambda row: low <= row[2] < high or (with_last and row[2] == high)
 
 
 def _stages(step: Run) -> tuple[int, ...]:

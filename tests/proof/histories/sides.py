@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -21,7 +20,7 @@ from twice.runtime.context import RunContext
 from twice.senders.call import CallSender
 
 from .project import project
-from .steps import START, Row
+from .steps import Declared, Row
 
 SIDES = ("dev", "prod")
 
@@ -44,7 +43,7 @@ class Sides:
         self.prefix = prefix
         self.contexts = [
             RunContext(
-                project=project(START, self._receiver(side), prefix),
+                project=project(Declared(), self._receiver(side), prefix),
                 ledger=Ledger.open(url, self.clock, owner=RecordOwner("p", name)),
                 engine=engine,
                 target_of=partial(target_of, side),
@@ -60,11 +59,9 @@ class Sides:
     def context(self, side: int) -> RunContext:
         return self.contexts[side]
 
-    def declare(self, initial: datetime) -> None:
-        self.contexts = [
-            replace(context, project=project(initial, self._receiver(side), self.prefix))
-            for side, context in enumerate(self.contexts)
-        ]
+    def declare(self, side: int, declared: Declared) -> None:
+        made = project(declared, self._receiver(side), self.prefix)
+        self.contexts[side] = replace(self.contexts[side], project=made)
 
     def pass_time(self) -> None:
         self.clock.pass_an_hour()

@@ -188,7 +188,9 @@ class ModelLedger:
     frozen_aim = furthest_aim = why_published = last_version = published_versions = publishers = publishes = (
         displaced
     ) = _unasked
-    runs = inputs = pins = postpone = quarantine = lift = record_takeover = prune = close = _unasked
+    runs = inputs = pins = postpone = quarantine = lift = record_takeover = record_acceptance = accepted = prune = (
+        close
+    ) = _unasked
 
     def __init__(self, line: _Line, me: str) -> None:
         self._line = line
@@ -277,6 +279,10 @@ class ModelLedger:
     def gather(self, task: str) -> None:
         """The task was never renamed."""
 
+    def code_parts(self, task: str, codes: Sequence[str]) -> dict[str, Any]:
+        """Which part of the code changed decides nothing."""
+        return {}
+
     def runs_of(self, task: str, labels: Sequence[str]) -> dict[str, RunRecord]:
         """There is one slice, and one look at it."""
         run = self.run(task, *labels)
@@ -294,7 +300,7 @@ def _record(seen: Seen, state: AttemptState) -> AttemptRecord:
 class ModelTarget:
     """What both table systems do alike."""
 
-    tokens = touched = one_slice_only = duplicates = commit = forget = read = _unasked
+    tokens = touched = one_slice_only = duplicates = commit = forget = read = check_exchange = drop_side = _unasked
 
     def __init__(self, line: _Line, actor: Actor, guards: frozenset[str]) -> None:
         self._line = line

@@ -514,6 +514,22 @@ class TestResolve:
         with pytest.raises(UsageError, match="the effect is abandoned: there is nothing to resolve"):
             resolve(delivery_of(runtime.context), 1, EffectDecision("resend", "ana", "after all"))
 
+    def test_what_a_dead_attempt_has_prepared_may_be_given_up_once_it_may_have_landed(
+        self, runtime: RuntimeSetup, receiver: Receiver
+    ) -> None:
+        declared = with_effects(runtime, announce(receiver))
+        with armed(crash_at(Point.AFTER_COMMIT)), pytest.raises(Crash):
+            runtime.run(declared)
+        with pytest.raises(UsageError, match="the effect is prepared: there is nothing to resolve"):
+            resolve(delivery_of(runtime.context), 1, EffectDecision("abandon", "ana", "its lease is not over"))
+        runtime.clock.ahead += timedelta(hours=1)
+        with pytest.raises(UsageError, match="the effect is prepared: there is nothing to resolve"):
+            resolve(delivery_of(runtime.context), 1, EffectDecision("resend", "ana", "nobody knows if it landed"))
+        found = resolve(delivery_of(runtime.context), 1, EffectDecision("abandon", "ana", "its table is gone"))
+        assert found.state is S.ABANDONED
+        runtime.run(declared)
+        assert receiver.received == []
+
     def test_needs_a_reason_and_an_effect_that_is_there(self, runtime: RuntimeSetup, doubtful: Task) -> None:
         with pytest.raises(UsageError, match="a reason is needed"):
             resolve(delivery_of(runtime.context), 1, EffectDecision("sent", "ana", " "))

@@ -11,6 +11,7 @@ import pytest
 from tests.proof.histories.memory_warehouses import MemoryWarehouses
 from tests.proof.histories.steps import DAILY, INCREMENTAL
 from tests.proof.walks import EVERYWHERE, walk_days, walk_windows
+from tests.sample import sample
 
 
 @pytest.fixture
@@ -22,7 +23,7 @@ def warehouses(empty_ledger: Path, tmp_path: Path) -> Iterator[MemoryWarehouses]
 
 
 @pytest.mark.parametrize("walk", EVERYWHERE)
-@pytest.mark.parametrize("task", [task for task in DAILY if task != "daily"])
+@pytest.mark.parametrize("task", sample([task for task in DAILY if task != "daily"], of=["merged", "raw"]))
 def test_a_slice_that_ends_anywhere_and_is_run_again_is_written_once(
     warehouses: MemoryWarehouses, task: str, walk: str
 ) -> None:
@@ -30,7 +31,7 @@ def test_a_slice_that_ends_anywhere_and_is_run_again_is_written_once(
 
 
 @pytest.mark.parametrize("walk", EVERYWHERE)
-@pytest.mark.parametrize("task", INCREMENTAL)
+@pytest.mark.parametrize("task", sample(INCREMENTAL, of=["feed"]))
 def test_an_incremental_load_that_ends_anywhere_loses_no_row_and_doubles_none(
     warehouses: MemoryWarehouses, task: str, walk: str
 ) -> None:

@@ -177,6 +177,45 @@ def test_a_second_signal_to_a_callers_handler_breaks_into_the_commit_and_its_att
     assert runtime.run(declared).outcome is Outcome.ALREADY, "its slice is free"
 
 
+def stops_once(number: int, frame: Any) -> None:
+    """A second signal must kill at once."""
+    assert frame is not None
+    signal.signal(number, signal.SIG_DFL)
+    raise Stopped
+
+
+def forgets_and_stops_once(number: int, frame: Any) -> None:
+    signal.signal(number, signal.SIG_DFL)
+    del number, frame
+    raise TimeoutError("it was to end by now")
+
+
+HELD = {"stays": Worker().stops, "removes itself": stops_once, "lets nothing be seen": forgets_and_stops_once}
+
+
+@pytest.mark.parametrize("held", ["the commit", "the record of it"])
+@pytest.mark.parametrize("handler", HELD)
+def test_a_signal_that_waited_for_a_commit_ends_the_run_also_if_its_handler_removes_itself(
+    runtime: RuntimeSetup, monkeypatch: pytest.MonkeyPatch, handler: str, held: str
+) -> None:
+    def told(passed: Any) -> None:
+        if passed is Point.AFTER_COMMIT:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    def told_while_recording(*args: Any, **kwargs: Any) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        publish(*args, **kwargs)
+
+    publish, declared = runtime.ledger.publish, runtime.declare(revenue_task())
+    if held == "the record of it":
+        monkeypatch.setattr(runtime.ledger, "publish", told_while_recording)
+    meanwhile = armed(told if held == "the commit" else lambda _: None)
+    with handled_by(HELD[handler]), meanwhile, pytest.raises((Stopped, TimeoutError)):
+        runtime.run(declared)
+    assert [attempt.state for attempt in runtime.ledger.attempts("revenue")] == [AttemptState.PUBLISHED]
+    assert len(runtime.revenue) == 1, "what was held is done"
+
+
 @pytest.mark.parametrize("raised", [SystemExit, Stopped, OwnInterrupt])
 def test_who_is_stopped_by_a_callers_handler_while_it_claims_holds_nothing(
     runtime: RuntimeSetup, monkeypatch: pytest.MonkeyPatch, raised: type[BaseException]

@@ -30,8 +30,9 @@ from twice.errors import (
     TableChanged,
     UserCodeError,
 )
+from twice.runtime.run.chain import TaskEnd
 from twice.runtime.run.explain import explain
-from twice.runtime.run.run_many import TaskEnd, retry_failed, retry_slices
+from twice.runtime.run.run_many import retry_failed, retry_slices
 from twice.runtime.run.run_task import run_task
 from twice.runtime.staleness.stale import failed_labels
 from twice.targets.memory.rows import Rows

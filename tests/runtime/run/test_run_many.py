@@ -11,14 +11,16 @@ from tests.runtime.conftest import RuntimeSetup
 
 from twice import Daily, Every, Hourly, Monthly, Outcome, Since, Whole, days, insert_new, merge, read, task
 from twice import replace as replace_rows
+from twice.core.ledger.code_parts import TaskCode
 from twice.core.ledger.record import ClaimRequest
 from twice.core.ports import Touched
 from twice.core.project.project import assemble
 from twice.core.results.run import RunResult
 from twice.core.task import Task
 from twice.errors import Interrupted, SliceBusy, UsageError, UserCodeError
+from twice.runtime.run.chain import TaskEnd, run_in_order
 from twice.runtime.run.explain import explain_run
-from twice.runtime.run.run_many import TaskEnd, run_all, run_in_order, run_slices, slices_of_day
+from twice.runtime.run.run_many import run_all, run_slices, slices_of_day
 from twice.runtime.run.run_task import run_task
 from twice.runtime.staleness.stale import stale_slices
 
@@ -259,7 +261,7 @@ def test_of_other_code_and_an_input_that_was_published_again_status_reports_both
     made(runtime, tasks, "2026-06-09")
     late_orders(runtime, 20)
     run_task(runtime.context, tasks[0], slices_of_day(tasks[0], "2026-06-09"))
-    (found,) = stale_slices(runtime.context.project, runtime.ledger, tasks[1], "v2")
+    (found,) = stale_slices(runtime.context.project, runtime.ledger, tasks[1], TaskCode("v2"))
     again = "its input shop.copy was published again since: copy[2026-06-09]"
     assert found.why.replace("delta:", "").replace("memory:", "") == f"the code or its options changed, and {again}"
 

@@ -17,7 +17,8 @@ from twice import replace as replace_rows
 from twice.core.ports import Column
 from twice.core.project.project import assemble
 from twice.core.task import TableName, Task
-from twice.runtime.run.run_many import TaskEnd, run_all
+from twice.runtime.run.chain import TaskEnd
+from twice.runtime.run.run_many import run_all
 from twice.runtime.run.run_task import run_task
 from twice.runtime.staleness.slice_status import slice_statuses
 from twice.runtime.upkeep.prune import prune

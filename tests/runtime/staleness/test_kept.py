@@ -17,7 +17,8 @@ from twice.core.scope import slice_named
 from twice.core.since import SINCE
 from twice.core.task import Task
 from twice.errors import UsageError
-from twice.runtime.run.run_many import TaskEnd, run_all
+from twice.runtime.run.chain import TaskEnd
+from twice.runtime.run.run_many import run_all
 from twice.runtime.run.run_task import run_task
 from twice.runtime.staleness.kept import not_right
 from twice.runtime.upkeep.accept import Acceptance, accept
@@ -87,7 +88,7 @@ def orders(runtime: RuntimeSetup, amount: int) -> None:
 
 def told(runtime: RuntimeSetup, declared: Task) -> list[tuple[str, str, bool]]:
     """What `status` names of a task."""
-    found = not_right(runtime.context.project, runtime.ledger, declared, runtime.context.code_hash(declared))
+    found = not_right(runtime.context.project, runtime.ledger, declared, runtime.context.code_of(declared))
     return [(each.slice.label, each.why, each.way_out is not None) for each in found]
 
 

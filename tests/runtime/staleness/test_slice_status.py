@@ -13,7 +13,7 @@ from tests.runtime.conftest import RuntimeSetup, revenue_task, summed
 
 from twice import Daily, Monthly, Outcome, Policy, append_once, days, read, task
 from twice import replace as replace_rows
-from twice.core.lineage import what_changed
+from twice.core.lineage import InputChange, what_changed
 from twice.core.ports import FUNCTION, PLAN, ChangedRange, Leaf
 from twice.core.slice import Slice
 from twice.core.task import Task
@@ -426,12 +426,14 @@ def test_a_function_of_other_values_is_distinguished_from_other_constants() -> N
     table, plan = Leaf("delta", "t", "1", 1), Leaf(PLAN, "", "p")
     one, two = Leaf(FUNCTION, "f", "1"), Leaf(FUNCTION, "f", "2")
     assert what_changed((table, plan, one), (table, plan, one)) is None
-    assert what_changed((table, plan, two), (table, plan, one)) == "a function that it calls computes with other values"
-    assert what_changed((Leaf("delta", "t", "2", 2), plan, two), (table, plan, one)) == "its inputs changed"
+    values = InputChange("a function that it calls computes with other values", of_the_code=True)
+    assert what_changed((table, plan, two), (table, plan, one)) == values
+    other_table = (Leaf("delta", "t", "2", 2), plan, two)
+    assert what_changed(other_table, (table, plan, one)) == InputChange("its inputs changed")
 
 
 def test_an_input_without_a_version_is_named_as_the_reason_whatever_plan_it_makes() -> None:
     """A query of PostgreSQL has the number of its snapshot in its plan: another one on each run."""
     rows = Leaf("postgres", "ops.repairs", None)
     now, before = (rows, Leaf(PLAN, "", "2")), (rows, Leaf(PLAN, "", "1"))
-    assert what_changed(now, before) == "an input has no version to compare"
+    assert what_changed(now, before) == InputChange("an input has no version to compare")

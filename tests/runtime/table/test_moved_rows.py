@@ -227,13 +227,13 @@ def test_what_gave_way_is_stale_for_status_plan_and_backfill_until_it_is_run_aga
         runtime.context = replace(runtime.context, ledger=fresh)
         rebuild(runtime.context, None)
     days = tuple(slice_named(declared.scope, day.isoformat()) for day in (MONDAY, TUESDAY))
-    named = stale_slices(runtime.context.project, runtime.ledger, declared, runtime.context.code_hash(declared))
+    named = stale_slices(runtime.context.project, runtime.ledger, declared, runtime.context.code_of(declared))
     assert [(each.slice, each.why) for each in named] == [(days[0], INPUTS_NOT_NAMED)]
     assert slice_statuses(runtime.context, declared, days[:1], None)[0].status == "stale"
     assert explain(runtime.context, declared, days[0]).compute
     assert runtime.run(declared, MONDAY.isoformat()).outcome is Outcome.PUBLISHED
     assert table(runtime) == [CORRECTED]
-    assert not stale_slices(runtime.context.project, runtime.ledger, declared, runtime.context.code_hash(declared))
+    assert not stale_slices(runtime.context.project, runtime.ledger, declared, runtime.context.code_of(declared))
     assert runtime.run(declared, MONDAY.isoformat()).outcome is Outcome.ALREADY
     if kept is not runtime.ledger:
         kept.close()
@@ -247,4 +247,4 @@ def test_a_slice_whose_inputs_have_no_version_stays_by_its_policy_if_no_row_was_
     runtime.context = replace(runtime.context, engine=Unversioned())
     runtime.run(declared, TUESDAY.isoformat(), kind="restate")
     assert runtime.run(declared, TUESDAY.isoformat()).outcome is Outcome.ALREADY
-    assert not stale_slices(runtime.context.project, runtime.ledger, declared, runtime.context.code_hash(declared))
+    assert not stale_slices(runtime.context.project, runtime.ledger, declared, runtime.context.code_of(declared))

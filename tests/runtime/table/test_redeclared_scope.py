@@ -24,7 +24,7 @@ from twice.runtime.backfill.backfill import start
 from twice.runtime.backfill.worker import Event, Stop, work
 from twice.runtime.run.explain import explain
 from twice.runtime.run.run_task import run_task
-from twice.runtime.staleness.decide import RECUT
+from twice.runtime.staleness.decide import RECUT, TAKEN_BACK
 from twice.runtime.staleness.slice_status import slice_statuses
 from twice.runtime.table.cut import refusal_of_cut
 from twice.runtime.upkeep.mark import Reset, reset_mark
@@ -335,9 +335,8 @@ def test_a_takeover_and_the_way_back_do_not_make_a_day_believed_that_months_lie_
     for name in ("other", "revenue"):
         take_over(runtime.context, daily(name), Takeover("ana", "and back"))
     declared = daily()
-    assert [explain(runtime.context, declared, day).compute for day in (first, second)] == [False, True]
-    assert run_task(runtime.context, declared, (first,)).outcome is Outcome.ALREADY
-    assert run_task(runtime.context, declared, (second,)).why == RECUT
+    assert [explain(runtime.context, declared, day).compute for day in (first, second)] == [True, True]
+    assert [run_task(runtime.context, declared, (day,)).why for day in (first, second)] == [TAKEN_BACK] * 2
     assert runtime.revenue == right
     assert run_task(runtime.context, declared, (second,)).outcome is Outcome.ALREADY
 

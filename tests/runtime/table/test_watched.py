@@ -15,12 +15,13 @@ from twice import Daily, Monthly, Since, append_once, insert_new, merge, read, t
 from twice import replace as replace_rows
 from twice.core.failure.failpoints import Point, armed
 from twice.core.ledger.record import AttemptState
+from twice.core.ports import Lost
 from twice.core.project.project import assemble
 from twice.core.results.run import Outcome
 from twice.core.scope import Scope, slice_named
 from twice.core.table.token import CommitNote
 from twice.core.task import Strategy, TableName, Task
-from twice.errors import Superseded, TableTaken
+from twice.errors import Superseded, TableChanged, TableTaken
 from twice.runtime.context import RunContext
 from twice.runtime.run.run_task import run_task
 from twice.runtime.upkeep.mark import Reset, reset_mark, show_mark
@@ -188,3 +189,18 @@ def test_a_takeover_from_before_it_was_watched_is_still_one(
         run(theirs, old, "2026-06-10")
     with meanwhile(lambda: take_over(theirs, old, WHO)), pytest.raises(Superseded, match="taken over by the task old"):
         run(ours, new, "2026-06-10")
+
+
+def test_a_run_whose_cut_others_keep_writing_first_has_met_a_changed_table_and_is_not_quarantined(
+    runtime: RuntimeSetup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = copying("copy", replace_rows())
+    context = project_of(runtime, copy)
+    run(context, copy, "2026-06-08")
+    names = ("twice/p/copy/2026-06-09", "twice-takeover", "twice-cut/p/copy")
+    monkeypatch.setattr(runtime.target, "commit", lambda *_: Lost(runtime.target.published(COPY, names)))
+    with pytest.raises(TableChanged, match="other runs changed the table while this one tried to publish"):
+        run(context, copy, "2026-06-09")
+    assert runtime.ledger.quarantined("copy") == {}
+    monkeypatch.undo()
+    assert run(context, copy, "2026-06-09") is Outcome.PUBLISHED

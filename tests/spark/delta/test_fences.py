@@ -518,9 +518,9 @@ def test_of_an_attempt_that_landed_only_files_without_a_version_are_discarded(ha
 def test_a_commit_older_than_the_recent_ones_is_found_by_one_search(
     harness: DeltaHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from twice.targets.delta.log import history
+    from twice.targets.delta.log import commits
 
-    monkeypatch.setattr(history, "RECENT", 1)
+    monkeypatch.setattr(commits, "RECENT", 1)
     target = harness.target()
     prepare(target)
     publish(harness, target, [OLD], DAY, attempt="a")
@@ -545,6 +545,7 @@ def test_provenance_ends_where_the_log_was_cleaned_up(harness: DeltaHarness) -> 
     assert target.provenance(REVENUE, app, 2) is not None
 
 
+@pytest.mark.long
 def test_what_others_did_is_found_however_many_commits_came_after_it(harness: DeltaHarness) -> None:
     """The log is read as far back as it goes, and what it no longer holds is reported as missing."""
     target: Any = harness.target()
@@ -584,6 +585,7 @@ def test_text_that_some_take_for_the_end_of_a_line_hides_no_commit(harness: Delt
     assert found.spans == (ChangedRange(2, date(2026, 6, 9), date(2026, 6, 9)),)
 
 
+@pytest.mark.long
 def test_a_restored_table_is_reported_for_every_slice_that_owns_no_rows(harness: DeltaHarness) -> None:
     target = harness.target()
     prepare(target)
@@ -596,6 +598,7 @@ def test_a_restored_table_is_reported_for_every_slice_that_owns_no_rows(harness:
 MAPPED = "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
 
 
+@pytest.mark.long
 def test_what_others_did_is_found_by_slice_where_the_log_has_other_names_for_columns(harness: DeltaHarness) -> None:
     target: Any = harness.target()
     columns = "order_date DATE, region STRING, revenue DECIMAL(12,2), paid_on DATE"

@@ -66,15 +66,18 @@ def meanwhile(harness: DeltaHarness, statement: str, times: int = 1) -> Any:
 
 @pytest.mark.parametrize(
     ("theirs", "changes", "rows"),
-    [
-        ("INSERT INTO {} VALUES (3, 'theirs', 1)", Changes(updated=2), [(1, "paid", 2), (3, "paid", 2)]),
-        (
-            "UPDATE {} SET updated_at = 9 WHERE order_id = 1",
-            Changes(inserted=1, older=1),
-            [(1, "new", 9), (3, "paid", 2)],
-        ),
-        ("DELETE FROM {} WHERE order_id = 1", Changes(inserted=2), [(1, "paid", 2), (3, "paid", 2)]),
-    ],
+    sample(
+        [
+            ("INSERT INTO {} VALUES (3, 'theirs', 1)", Changes(updated=2), [(1, "paid", 2), (3, "paid", 2)]),
+            (
+                "UPDATE {} SET updated_at = 9 WHERE order_id = 1",
+                Changes(inserted=1, older=1),
+                [(1, "new", 9), (3, "paid", 2)],
+            ),
+            ("DELETE FROM {} WHERE order_id = 1", Changes(inserted=2), [(1, "paid", 2), (3, "paid", 2)]),
+        ],
+        of=[("INSERT INTO {} VALUES (3, 'theirs', 1)", Changes(updated=2), [(1, "paid", 2), (3, "paid", 2)])],
+    ),
 )
 def test_rows_that_others_change_between_stage_and_commit_are_judged_again(
     harness: DeltaHarness, theirs: str, changes: Changes, rows: list[Any]
@@ -98,6 +101,7 @@ def test_a_batch_that_changed_nothing_is_judged_again_too(either: DeltaHarness) 
     assert table(either, target) == [(1, "new", 1)]
 
 
+@pytest.mark.long
 def test_what_a_merge_did_is_not_reported_where_others_came_before_it(spark: Any, tmp_path: Path) -> None:
     """Delta begins the transaction of its MERGE itself: the rule holds on the version it reads, our counts may not."""
     public = DeltaHarness(spark, tmp_path, internal=False)
@@ -110,6 +114,7 @@ def test_what_a_merge_did_is_not_reported_where_others_came_before_it(spark: Any
     assert table(public, target) == [(1, "new", 9), (2, "new", 1)]
 
 
+@pytest.mark.long
 def test_a_merge_that_others_came_before_does_not_say_of_which_inputs_it_is_all(spark: Any, tmp_path: Path) -> None:
     """Rows may have been displaced by theirs: a process that dies right after it leaves a slice that is computed
     again."""
@@ -126,6 +131,7 @@ def test_a_merge_that_others_came_before_does_not_say_of_which_inputs_it_is_all(
     assert note is not None and note.intentions[name].inputs is None
 
 
+@pytest.mark.long
 def test_writers_that_never_stop_are_reported_and_leave_nothing_behind(harness: DeltaHarness) -> None:
     target = harness.target()
     prepare(target)
@@ -342,6 +348,7 @@ def test_a_new_table_of_a_deleting_merge_is_partitioned_by_its_slice(harness: De
     assert prepare(harness.target(), BY_DAY, layout).partitioned_by == "order_date"
 
 
+@pytest.mark.long
 def test_spare_files_that_cannot_be_deleted_take_no_publish_back(harness: DeltaHarness) -> None:
     target = harness.target()
     prepare(target)

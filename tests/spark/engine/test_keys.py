@@ -156,7 +156,7 @@ TYPED = {
 ROWS = st.lists(st.tuples(*(st.none() | value for value in TYPED.values())), min_size=20, max_size=60)
 
 
-@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(ROWS)
 def test_whatever_the_values_spark_agrees_with_python(session: SparkSession, rows: list[tuple[Any, ...]]) -> None:
     frame = session.createDataFrame(rows, "s string, n decimal(38,12), f double, t timestamp, d date, x binary")

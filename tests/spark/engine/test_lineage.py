@@ -132,6 +132,7 @@ def test_a_subquery_in_a_condition_is_a_leaf(orders: Table, session: Any, condit
     assert len(found) == 2
 
 
+@pytest.mark.long
 def test_a_cached_frame_is_the_files_it_was_computed_from(table: Table) -> None:
     kept = table.day(3).groupBy("d").sum("v").cache()
     try:
@@ -272,6 +273,7 @@ def test_a_table_the_optimiser_left_out_still_counts(orders: Table, session: Any
     assert inputs_hash(before) is not None
 
 
+@pytest.mark.long
 def test_time_travel_reads_what_the_version_held(table: Table) -> None:
     first = leaves(table.day(3, versionAsOf=1))
     table.sql("UPDATE {table} SET v = 0 WHERE id = 25")
@@ -307,6 +309,7 @@ def test_files_that_were_only_rearranged_are_the_same(session: Any, tmp_path: Pa
     assert not same(before, leaves(table.day(3), before))
 
 
+@pytest.mark.long
 def test_text_that_some_take_for_the_end_of_a_line_is_read_with_its_commit(table: Table) -> None:
     """Delta writes such characters into its log as they are."""
     table.append(20, 25)
@@ -317,6 +320,7 @@ def test_text_that_some_take_for_the_end_of_a_line_is_read_with_its_commit(table
     assert same(before, leaves(table.day(3), before))
 
 
+@pytest.mark.long
 def test_rearranged_again_after_other_data_came_is_not_the_same(table: Table) -> None:
     table.append(20, 25)
     before = leaves(table.day(3))
@@ -325,6 +329,7 @@ def test_rearranged_again_after_other_data_came_is_not_the_same(table: Table) ->
     assert not same(before, leaves(table.day(3), before))
 
 
+@pytest.mark.long
 def test_rows_deleted_before_an_optimize_are_noticed(table: Table) -> None:
     table.append(20, 25)
     before = leaves(table.day(3))
@@ -333,6 +338,7 @@ def test_rows_deleted_before_an_optimize_are_noticed(table: Table) -> None:
     assert not same(before, leaves(table.day(3), before))
 
 
+@pytest.mark.long
 def test_without_its_log_nothing_is_shown_to_be_rearranged(table: Table) -> None:
     table.append(20, 25)
     before = leaves(table.day(3))

@@ -106,6 +106,7 @@ close(spark)
 """
 
 
+@pytest.mark.long
 def test_after_an_interrupted_start_the_same_process_may_start_spark_again(tmp_path: Path) -> None:
     """As in a notebook."""
     done = python(AGAIN, tmp_path)
@@ -131,6 +132,7 @@ assert not Path("t").exists()
 """
 
 
+@pytest.mark.long
 def test_a_session_without_delta_is_explained_and_left_alone(tmp_path: Path) -> None:
     done = python(OWN, tmp_path)
     assert done.returncode == 0, done.stderr

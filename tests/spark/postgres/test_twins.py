@@ -47,6 +47,7 @@ def check(url: str, reported: dict[str, Any], takes: dict[tuple[int, int], int])
         assert connection.execute("SELECT count(*) FROM twice.takes").fetchone() == (0,)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(240)
 def test_a_task_retried_after_its_commit_counts_once(database: str, tmp_path: Path) -> None:
     check(database, *published(database, "local[2,2]", tmp_path))

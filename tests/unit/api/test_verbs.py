@@ -40,7 +40,7 @@ def test_status_does_not_take_what_a_killed_process_left_for_work(
     found = twice.status(project=root)
     assert found.silent == {("revenue", "2026-06-01")}
     assert [row[4] for row in found.as_table()[1]] == ["claimed, stopped reporting", "claimed"]
-    assert app(["status", "-C", str(root)], standalone_mode=False) == 0
+    assert app(["status", "revenue", "-C", str(root)], standalone_mode=False) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.endswith("claimed, stopped reporting") for line in lines[1:3]] == [True, False]
     assert lines[3].startswith("next: twice recover")
@@ -77,7 +77,10 @@ def test_the_mark_of_a_task_that_is_not_declared_any_more_is_shown_as_a_mark(roo
     }
 
 
-def test_nothing_failed_so_nothing_is_tried_again_and_no_spark_is_started(root: Path) -> None:
+def test_nothing_failed_so_nothing_is_tried_again_and_no_spark_is_started(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(root / "no-java"))
     assert twice.retry(project=root) == ()
     assert twice.retry("revenue", project=root) == ()
 
@@ -120,6 +123,7 @@ def test_a_task_may_be_given_by_itself(root: Path) -> None:
     assert twice.history(revenue, project=root) == ()
 
 
+@pytest.mark.process
 def test_looking_at_a_project_loads_no_spark(root: Path) -> None:
     code = "import sys, twice; twice.status(); twice.history('revenue'); print('pyspark' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, timeout=60)

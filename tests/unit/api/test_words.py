@@ -118,7 +118,7 @@ def test_a_plan_of_a_dry_run_notes_the_argument(root: Path, monkeypatch: pytest.
 
 
 SHELL_ALONE = re.compile(
-    r"twice (mark reset|takeover|accept|run --all|backfill show|lint|ledger|effects|gc)\b"
+    r"twice (mark reset|takeover|accept|rebuild|adopt|run --all|backfill show|lint|ledger|effects|gc|doctor)\b"
     r"|pip install|--conf|--twice-|-- --"
 )
 """Texts of commands that Python has no verb for, and of other programs."""
@@ -129,7 +129,10 @@ ELSEWHERE = {
     "config": "documentation of twice.toml",
     "pytest_plugin.py": "options of pytest",
     "runtime/effects": "of `twice effects`, which has no verb in Python",
-    "runtime/upkeep": "of `twice ledger`, `mark`, `takeover` and `accept`, which have no verb in Python",
+    "project/effects.py": "of `twice effects`, which has no verb in Python",
+    "project/environments.py": "of `twice ledger`, which has no verb in Python",
+    "runtime/upkeep": "of `twice ledger`, `mark`, `takeover`, `adopt` and `accept`, which have no verb in Python",
+    "runtime/rebuild": "of `twice rebuild`, which has no verb in Python",
     "proof/jobs/script.py": "of `twice prove --script`, which has no verb in Python",
     "core/hints.py": "where both wordings are made",
     "errors.py": "where both wordings stand side by side",

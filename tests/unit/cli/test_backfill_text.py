@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 
 import pytest
 
-from twice.cli.backfill_text import print_end, print_plan, result_data
+from twice.cli.backfill_text import print_end, print_plan, print_records, result_data
+from twice.cli.terminal import Screen
 from twice.core.backfill.plan import BackfillPlan, BackfillRequest, PlannedBatch, PlannedSlice
-from twice.core.backfill.result import BackfillResult, BackfillState, BatchState, Comparison, as_result
+from twice.core.backfill.result import BackfillRecord, BackfillResult, BackfillState, BatchState, Comparison, as_result
 
 PLAN = BackfillPlan(
     "june",
@@ -42,7 +44,6 @@ def test_a_plan_groups_slices_by_why_and_says_how_many_published_ones_are_comput
         "  revenue[2026-06-02..2026-06-03]  2 slices  published: same code, same inputs",
         "  revenue[2026-06-04]  missing: never published",
         "  3 published slices will be computed again",
-        "next: the same command without --dry-run",
     ]
 
 
@@ -89,3 +90,36 @@ def test_the_old_name_of_a_slices_status_still_works_and_says_the_new_one() -> N
     (first, *_) = as_result(PLAN).slices
     with pytest.warns(DeprecationWarning, match=r"SliceReport\.standing is now SliceReport\.status"):
         assert first.standing == first.status == "failed"
+
+
+LONG = "orders_of_all_the_shops_2026-06-01_2026-06-04"
+
+
+def records() -> list[tuple[BackfillRecord, int]]:
+    counts = {BatchState.DONE: 3, BatchState.FAILED: 1}
+    record = BackfillRecord(LONG, PLAN.request, BackfillState.FINISHED, datetime(2026, 6, 9), counts)
+    return [(record, 0), (replace(record, name="june", state=BackfillState.RUNNING), 0)]
+
+
+def test_the_list_of_backfills_is_a_line_each_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+    print_records(records())
+    assert capsys.readouterr().out.splitlines() == [
+        f"{LONG}  finished  3/4 slices, 1 failed",
+        "june  3/4 slices, 1 failed, no worker is running it; next: twice backfill resume june",
+    ]
+
+
+def test_the_list_of_backfills_is_a_table_that_fits_on_a_terminal_with_every_name_whole(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("twice.cli.backfill_text.on_terminal", lambda: True)
+    monkeypatch.setattr("twice.cli.terminal.screen_of", lambda _: Screen(80))
+    print_records(records())
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines == [
+        f"{'backfill'.ljust(len(LONG))}  state      slices",
+        f"{LONG}  finished   3/4, 1 failed",
+        f"{'june'.ljust(len(LONG))}  no worker  3/4, 1 failed",
+        "next: twice backfill resume june",
+    ]

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from twice.cli import run_text
+from twice.cli.next_step import stale_line
 from twice.cli.options import Format, print_error
-from twice.cli.records import stale_line
 from twice.cli.run_text import print_ends
 from twice.core.results.run import Outcome, RunResult, SliceResult
 from twice.core.scope import Daily
@@ -20,7 +20,7 @@ from twice.core.since import SINCE
 from twice.core.slice import WHOLE
 from twice.core.table.mark import version_of
 from twice.errors import Interrupted, RunError, SliceBusy
-from twice.runtime.run.run_many import Report, TaskEnd
+from twice.runtime.run.chain import Report, TaskEnd
 from twice.runtime.staleness.stale import Stale
 
 SCOPE = Daily("d", start="2026-01-01")
@@ -98,7 +98,7 @@ def test_tasks_are_right_of_those_asked_and_what_was_left_is_named(
     assert printed((TaskEnd("copy"), TaskEnd("below", stale=stale("07", "08")), late)) == 0
     assert capsys.readouterr().out.splitlines() == [
         "new: left out, because 2026-06-09 is before the task's start, 2026-07-01",
-        "2 of 2 tasks are done, 1 left out, 2 slices of other dates are stale",
+        "2 of 2 tasks are done, 1 left out, 2 slices are stale",
         f"  below: 2 slices are stale, the first: {WHY}; "
         "next: twice backfill below --from 2026-06-07 --to 2026-06-08 --only stale --with-downstream",
     ]
@@ -159,7 +159,7 @@ def test_a_run_that_lost_to_another_says_the_mark_as_a_date_and_its_hint_names_n
 
 def test_one_is_counted_as_one(capsys: pytest.CaptureFixture[str]) -> None:
     printed((TaskEnd("below", stale=stale("08")),))
-    assert capsys.readouterr().out.startswith("1 of 1 task is done, 1 slice of other dates is stale")
+    assert capsys.readouterr().out.startswith("1 of 1 task is done, 1 slice is stale")
 
 
 _UNCOUNTED = re.compile(
@@ -175,7 +175,7 @@ def test_no_command_counts_by_itself(path: Path) -> None:
 
 
 def test_what_no_run_computes_again_is_named_with_what_a_person_can_do(capsys: pytest.CaptureFixture[str]) -> None:
-    out = "twice mark reset feed --to MARK --reason REASON (it reads them again), or twice accept feed --reason REASON"
+    out = "twice mark reset feed --to MARK --reason REASON, with a MARK before the first row of a[1], and run it"
     printed((TaskEnd("feed", stale=(Stale("feed", SINCE, WHY, out),)),))
     assert capsys.readouterr().out.splitlines()[-1] == f"  feed[since] is stale: {WHY}; next: {out}"
     assert stale_line("feed", {"since": WHY}, {"since": out}) == f"stale: feed[since] because {WHY}; next: {out}"

@@ -72,7 +72,21 @@ def test_the_graph_as_json_names_what_each_task_waits_for(project: Path) -> None
         ("revenue", 2, ["orders_copy"]),
         ("best", 3, ["revenue"]),
     ]
-    assert shown["tasks"][0]["inputs"] == [{"table": "shop.orders", "by": "updated_at", "task": None}]
+    read = {"table": "shop.orders", "by": "updated_at", "task": None, "kind": "table", "watch": True}
+    assert shown["tasks"][0]["inputs"] == [read]
+
+
+def test_tags_are_shown_where_there_are_any(project: Path) -> None:
+    tagged = PIPELINES.replace('name="revenue", ', 'name="revenue", tags=["finance", "daily"], ')
+    (project / "pipelines" / "jobs.py").write_text(tagged)
+    line = "     replace() on Daily(order_date, start=2026-01-01)"
+    assert ask(project) == shown(project).replace(line, f"{line}  tag:finance  tag:daily")
+    nodes = json.loads(ask(project, "--output", "json"))["tasks"]
+    assert [(node["task"], node["tags"]) for node in nodes] == [
+        ("orders_copy", []),
+        ("revenue", ["finance", "daily"]),
+        ("best", []),
+    ]
 
 
 def test_the_graph_as_a_drawing_has_one_name_for_each_table(project: Path) -> None:
@@ -84,6 +98,7 @@ def test_the_graph_as_a_drawing_has_one_name_for_each_table(project: Path) -> No
     assert '    task_revenue["revenue<br/>replace()"] --> table_shop_revenue[("shop.revenue")]' in lines
 
 
+@pytest.mark.process
 def test_the_graph_loads_no_engine_and_calls_no_task(project: Path) -> None:
     code = (
         "import sys; sys.argv = ['twice', 'graph', '--project', sys.argv[1]]\n"

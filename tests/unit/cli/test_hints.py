@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 import twice
 from twice.cli.hints import hinting, runnable
 from twice.cli.main import app
+from twice.cli.next_step import make_right
 from twice.cli.options import print_json
-from twice.cli.records import make_right
 from twice.core.hints import Hints, hints_for
 
 from .test_options import commands
@@ -135,5 +135,7 @@ def _unaddressed(tree: ast.AST, within: bool = False) -> Iterator[str]:
 @pytest.mark.parametrize("path", sorted(CLI.glob("*.py")), ids=lambda path: path.stem)
 def test_no_command_leaves_the_command_line_without_its_options(path: Path) -> None:
     found = [text for text in _unaddressed(ast.parse(path.read_text())) if not re.search("twice run refuses", text)]
-    allowed = {"setup": ["twice run --all --date 2026-06-09"]}  # of a project that was just made, without profiles
+    allowed = {
+        "new_project": ["twice run --all --date 2026-06-09"]
+    }  # of a project that was just made, without profiles
     assert [text.removeprefix(" && ") for text in found] == allowed.get(path.stem, [])

@@ -74,6 +74,7 @@ def test_a_table_that_could_not_be_asked_is_named_with_what_to_do_and_exit_1(
     (tmp_path / "pipelines").mkdir()
     (tmp_path / "twice.toml").write_text('project = "p"\n')
     monkeypatch.setattr(f"twice.project.{does}", lambda *_: result)
+    monkeypatch.setattr("twice.project.upkeep.left_copies", lambda _: ())
     answer = CliRunner().invoke(app, [*command.split(), "--project", str(tmp_path)])
     assert answer.stdout.replace(str(tmp_path), "ROOT").splitlines()[-2:] == [
         f"could not be read: {AWAY}; what is open there stays open",
@@ -91,6 +92,7 @@ def test_one_that_the_task_wrote_before_is_named_and_fails_nothing(
     (tmp_path / "twice.toml").write_text('project = "p"\n')
     gone = RemovedFiles("away", 0, (), (), unasked=AWAY, former=True)
     monkeypatch.setattr("twice.project.upkeep.gc", lambda *_: (gone,))
+    monkeypatch.setattr("twice.project.upkeep.left_copies", lambda _: ())
     answer = CliRunner().invoke(app, ["gc", "--project", str(tmp_path)])
     assert f"  the table it wrote before could not be read ({AWAY}): its open attempts stay open" in answer.stdout
     assert answer.exit_code == 0

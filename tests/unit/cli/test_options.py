@@ -45,7 +45,7 @@ def test_every_command_has_debug_and_those_of_a_project_say_which() -> None:
     assert len(found) > 25
     assert all("--debug" in options for options in found.values())
     without = {name for name, options in found.items() if not {"--project", "-C", "--profile"} <= options}
-    assert without == {"init", "doctor", "lint"}
+    assert without == {"init", "lint"}
 
 
 @pytest.mark.parametrize("command", [["lint", "--select", "XX"], ["status", "nothing"]])

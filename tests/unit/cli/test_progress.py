@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import io
 import json
-import re
 import threading
 from dataclasses import replace
 from datetime import datetime, timezone
 
 import pytest
-from rich.console import Console
 
+from twice.cli.display import duration
 from twice.cli.hints import hinting
-from twice.cli.progress import JsonLines, Lines, Live, duration
+from twice.cli.progress import JsonLines, Lines, Live
+from twice.cli.terminal import Screen, wide
 from twice.core.backfill.plan import BackfillRequest, PlannedSlice
 from twice.core.backfill.result import BackfillRecord, BackfillState, BatchClaim, BatchState, SliceEnd
 from twice.core.hints import Hints
 from twice.errors import RunError, TwiceError
 from twice.runtime.backfill.worker import Event
 
+SCREEN = Screen(80, letters=True)
 DAYS = ("2026-01-01", "2026-01-02")
 RECORD = BackfillRecord(
     "year",
@@ -33,28 +33,55 @@ DONE = Event("done", CLAIM, 1.5, tuple(SliceEnd(day, "published", 1000) for day 
 BROKEN = RunError("the table is full", where="revenue[2026-01-01]")
 
 
-def test_on_a_terminal_the_table_shows_done_speed_time_left_workers_and_failures() -> None:
-    now, shown = [100.0], io.StringIO()
-    known = [(RECORD, 0)]
-    console = Console(file=shown, width=72, force_terminal=True, color_system=None)
-    with Live(lambda: known[0], console, clock=lambda: now[0]) as live:
-        now[0] += 10
-        done = {BatchState.DONE: 60, BatchState.CLAIMED: 5, BatchState.PENDING: 298, BatchState.FAILED: 2}
-        known[0] = (replace(RECORD, slices=done, rows=120_000), 3)
-        live(DONE)
-    last = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown.getvalue()).split("backfill year: running")[-1]
-    cells = [cell.strip() for line in last.splitlines() if "60/365" in line for cell in re.split("[│┃]", line)]
-    assert cells[1:-1] == ["60/365", "12,000", "0:50", "3", "2"]
-    assert "revenue[2026-01-01..2026-01-02]: published, 2,000 rows, 1.5 s" in last
-    assert all(len(line) <= 72 for line in last.splitlines())
+def test_on_a_terminal_a_few_lines_show_done_speed_time_left_workers_failures_and_the_last_batch() -> None:
+    now = [100.0]
+    done = {BatchState.DONE: 60, BatchState.CLAIMED: 5, BatchState.PENDING: 298, BatchState.FAILED: 2}
+    live = Live(RECORD, lambda: (replace(RECORD, slices=done, rows=120_000), 3), clock=lambda: now[0])
+    now[0] += 10
+    live(DONE)
+    assert live.lines(SCREEN) == [
+        f"backfill year: running{' ' * 53}0:10",
+        "━━────────────  60 of 365 slices, 12,000 rows/s, 0:50 left, 3 workers, 2 failed",
+        "✓ revenue[2026-01-01..2026-01-02]: published, 2,000 rows, 1.5 s",
+    ]
 
 
-def test_while_no_slice_is_recorded_nothing_is_promised_and_a_label_is_no_markup() -> None:
-    shown = io.StringIO()
-    with Live(lambda: (RECORD, 1), Console(file=shown, width=72, force_terminal=True, color_system=None)) as live:
-        live(replace(DONE, claim=replace(CLAIM, slices=(PlannedSlice("all", "missing", ""),))))
-    assert "revenue[all]: published" in shown.getvalue()
-    assert re.search(r"0/365 │\s+- │\s+- │\s+1 │\s+0 ", shown.getvalue())
+def test_while_no_slice_is_recorded_nothing_is_promised() -> None:
+    figures = Live(RECORD, lambda: (RECORD, 1)).lines(SCREEN)[1]
+    assert figures.endswith("0 of 365 slices, 1 worker, 0 failed")
+
+
+def test_the_ledger_is_asked_once_a_second_and_when_a_batch_has_ended() -> None:
+    now, asked = [0.0], list[float]()
+
+    def look() -> tuple[BackfillRecord, int]:
+        asked.append(now[0])
+        return RECORD, 1
+
+    live = Live(RECORD, look, clock=lambda: now[0])
+    for now[0] in (0.0, 0.5, 1.1, 1.2):
+        live.lines(SCREEN)
+    live(DONE)
+    live.lines(SCREEN)
+    assert asked == [0.0, 1.1, 1.2]
+
+
+def test_a_ledger_that_does_not_answer_leaves_what_was_known() -> None:
+    def look() -> tuple[BackfillRecord, int]:
+        raise RunError("the ledger is away")
+
+    assert "0 of 365 slices" in Live(RECORD, look).lines(SCREEN)[1]
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 200])
+def test_no_line_is_longer_than_the_terminal_however_long_names_and_errors_are(width: int) -> None:
+    name = "a_backfill_with_a_name_that_is_much_longer_than_anybody_would_write_it_2026-01-01_2026-12-31"
+    record = replace(RECORD, name=name, slices={BatchState.DONE: 1_234_567, BatchState.FAILED: 1_000_000}, rows=10**12)
+    live = Live(replace(RECORD, name=name), lambda: (record, 64))
+    live(Event("failed", replace(CLAIM, task="t" * 70), 1.0, error=RunError("broken\n" * 30 + "日本" * 40)))
+    lines = live.lines(Screen(width, colours=True, letters=True))
+    assert len(lines) == 3
+    assert all(wide(line) < width and "\n" not in line for line in lines)
 
 
 def test_in_a_pipe_each_batch_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:

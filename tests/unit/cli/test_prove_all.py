@@ -57,7 +57,7 @@ def test_where_all_begin_later_there_is_nothing_to_prove() -> None:
 def test_a_plan_that_twice_run_refuses_is_not_proved_and_exits_1(capsys: pytest.CaptureFixture[str]) -> None:
     refused = changed(HELD, refused=("drop_duplicates reaches v: of rows with the same key it keeps any one.",))
     assert print_ends(Ends((HELD, refused)), None, Format.text) == 1
-    assert capsys.readouterr().out == "next: correct what is named above, then prove it again\n"
+    assert capsys.readouterr().out == "next: fix the errors above, then prove it again\n"
     print_proof(refused)
     assert "twice run refuses this plan: drop_duplicates reaches v" in capsys.readouterr().out
 

@@ -167,11 +167,11 @@ class TestPaths:
         with pytest.raises(DeclarationError, match="warehouse is not a file: location of this machine"):
             load(write(f'project = "s"\nwarehouse = "{text}"'))
 
-    def test_roots_that_would_fence_nothing_are_refused(self, write: Write) -> None:
-        with pytest.raises(DeclarationError, match="roots has no meaning") as refused:
+    def test_roots_are_folders_of_this_machine_relative_to_the_file(self, write: Write) -> None:
+        settings = load(write('project = "s"\nroots = ["/data/landing", "../shared"]'))
+        assert settings.roots == (Path("/data/landing"), settings.root.parent / "shared")
+        with pytest.raises(DeclarationError, match="roots: s3: locations are not supported yet"):
             load(write('project = "s"\nroots = ["s3://bucket"]'))
-        assert refused.value.fix == "Take it out."
-        assert load(write('project = "s"\nroots = []')).project == "s"
 
     @pytest.mark.parametrize("folder", ["..", ".", "/somewhere", "a/../../b"])
     def test_pipelines_lie_inside_the_project(self, write: Write, folder: str) -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from twice.core.scope import Daily, Every, Hourly, Monthly, Whole, days, hours, slice_named
+from twice.core.scope import Daily, Every, Hourly, Monthly, Whole, days, hours, refuse_no_date, slice_named
 from twice.core.since import Since
 from twice.core.slice import WHOLE
 from twice.core.time_scope import TimeScope
@@ -273,3 +273,24 @@ def test_days_before_a_day_whose_midnight_is_skipped_are_days_of_the_calendar_to
     scope = Daily("at", start="2010-01-01", zone="America/Sao_Paulo")
     earlier = scope.earlier(scope.slice_of(day), 7)
     assert scope.widened(scope.slice_of(day), days(7)) == earlier[0].start
+
+
+@given(scopes, instants)
+def test_what_a_scope_reads_is_never_refused_as_no_date(scope: TimeScope, instant: datetime) -> None:
+    refuse_no_date(scope.slice_at(instant).label)
+    refuse_no_date(instant.isoformat())
+    refuse_no_date(instant.isoformat().replace("-", "").replace(":", ""))
+
+
+@pytest.mark.parametrize("text", [WHOLE.label, "since"])
+def test_the_one_slice_of_a_task_without_dates_is_not_refused_as_no_date(text: str) -> None:
+    refuse_no_date(text)
+
+
+@pytest.mark.parametrize("text", ["", "yesterday", "09.06.2026", "2026-06-31", "2026-13", "2026-02-30T10"])
+def test_what_no_scope_reads_is_refused_without_one(text: str) -> None:
+    with pytest.raises(UsageError, match=r"is not a date\. Write it like 2026-06-09"):
+        refuse_no_date(text)
+    for scope in (Daily("at", start="1980-01-01"), Monthly("at", start="1980-01"), Hourly("at", start="1980-01-01T00")):
+        with pytest.raises(UsageError):
+            slice_named(scope, text)

@@ -155,6 +155,15 @@ def test_a_long_table_is_cut_and_says_how_much_is_missing() -> None:
     assert shown.endswith("<p>and 1,200 more</p></div>")
 
 
+def test_a_column_without_a_value_is_left_out_numbers_are_to_the_right_and_times_without_fractions() -> None:
+    shown = html_table("some", ("who", "why", "rows", "at"), [("a", None, 1200, NOW), ("b", None, None, None)])
+    left = ' style="text-align:left"'
+    assert f"<tr><th{left}>who</th><th>rows</th><th{left}>at</th></tr>" in shown
+    assert f"<tr><td{left}>a</td><td>1,200</td><td{left}>2026-06-09 12:00:00 UTC</td></tr>" in shown
+    assert f"<tr><td{left}>b</td><td></td><td{left}></td></tr>" in shown
+    assert "color" not in shown
+
+
 def test_the_last_of_several_runs_knows_those_before_it_oldest_first() -> None:
     first, second = run("2026-06-07"), run("2026-06-08")
     last = last_of([first, second, run()])

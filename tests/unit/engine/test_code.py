@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -22,6 +22,8 @@ from twice.core.slice import Slice
 from twice.core.task import Policy, Read, TableName, Task
 from twice.core.write import ReplaceRows
 from twice.engine.code.code_hash import code_hash
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -58,13 +60,18 @@ class Project:
         self.folder = folder
         self.round = 0
 
-    def hash(
+    def hash(self, task_module: str = "jobs.py", function: str = "revenue", options: Any = None, **files: str) -> str:
+        return self.ask(lambda task, _: code_hash(task), task_module, function, options, **files)
+
+    def ask(
         self,
+        question: Callable[[Task, Path], T],
         task_module: str = "jobs.py",
         function: str = "revenue",
         options: Any = None,
         **files: str,
-    ) -> str:
+    ) -> T:
+        """Of the task of these files, and their folder."""
         self.round += 1
         root = self.folder / f"round{self.round}"
         for name, text in files.items():
@@ -81,7 +88,7 @@ class Project:
             sys.modules[name] = module
             spec.loader.exec_module(module)
             found = getattr(module, function)
-            return code_hash(found if isinstance(found, Task) else a_task(found, **(options or {})))
+            return question(found if isinstance(found, Task) else a_task(found, **(options or {})), root)
         finally:
             sys.path.remove(str(root))
             for loaded in set(sys.modules) - before:

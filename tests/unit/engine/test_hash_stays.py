@@ -57,3 +57,39 @@ def test_the_hash_of_a_task_by_its_strategy_stays(write: Strategy, pinned: str) 
 )
 def test_the_hash_of_a_task_that_holds_a_declaration_stays(held: Any, pinned: str) -> None:
     assert hash_of(twice.replace(), held) == pinned
+
+
+def test_how_files_are_read_is_code_and_which_files_or_values_is_not() -> None:
+    """Which they are, the leaves of a slice say: moved to another folder they are the same code."""
+
+    def hashed(**inputs: Any) -> str:
+        return code_hash(Task("t", TableName("shop.t"), DAILY, inputs, twice.replace(), partial(len, inputs.keys())))
+
+    def files(pattern: str = "a/{ds}", **more: Any) -> twice.Files:
+        return read.files(pattern, **{"format": "csv", "schema": "a INT", **more})
+
+    known = hashed(orders=files())
+    assert known == "c42b4e36e0427fef57f580815c1dcb59"
+    assert hashed(orders=files("b/{ds}/*", missing="empty", watch=False)) == known
+    others = (
+        {"format": "json"},
+        {"schema": "a BIGINT"},
+        {"options": {"header": True}},
+        {"by": "a"},
+        {"path_column": "f"},
+    )
+    assert known not in {hashed(orders=files(**other)) for other in others}
+    assert hashed(fx=twice.param(1)) == hashed(fx=twice.param.json("fx.json")) == "270e3d8918c2982d228407bc0aa04ef9"
+    assert hashed(orders=read("shop.orders")) == hashed(orders=read("shop.orders", watch=False))
+
+
+def test_tags_say_nothing_about_rows() -> None:
+    def tagged(tags: tuple[str, ...]) -> str:
+        inputs = {"orders": read("shop.orders")}
+        return code_hash(Task("t", TableName("shop.t"), DAILY, inputs, twice.replace(), partial(len), tags=tags))
+
+    assert tagged(()) == tagged(("finance", "slow")) == hash_of(twice.replace())
+
+
+def test_a_field_that_came_later_counts_where_somebody_says_it() -> None:
+    assert hash_of(twice.replace(), read("shop.orders")) != hash_of(twice.replace(), read("shop.orders", watch=False))

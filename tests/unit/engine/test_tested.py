@@ -34,7 +34,7 @@ def test_another_delta_is_one_sentence_at_the_start_and_none_with_internal_false
     class Session:
         version = "4.2.0"
 
-    monkeypatch.setattr(session, "base", lambda _: Session())
+    monkeypatch.setattr(session, "base", lambda *_: Session())
     monkeypatch.setattr(session, "delta_version", lambda _: "4.5.0")
     toml, pipelines = tmp_path / "twice.toml", tmp_path / "pipelines"
     toml.write_text('project = "p"\n')

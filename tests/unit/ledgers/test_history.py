@@ -10,6 +10,7 @@ from sqlalchemy.dialects import sqlite
 
 from twice.core.ledger.record_owner import RecordOwner, TaskTable
 from twice.ledgers.database.own_rows import OwnRows
+from twice.ledgers.database.schema import metadata
 from twice.ledgers.ledger import Ledger
 from twice.ledgers.runs import history, run_records
 
@@ -47,3 +48,19 @@ def test_a_status_walks_through_the_runs_of_its_own_environment_alone(ledger: Le
     with ledger._engine.begin() as connection:
         plan = " / ".join(row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {text}"))
     assert "SEARCH twice_runs USING PRIMARY KEY (task=?)" in plan
+
+
+def test_whoever_deletes_a_row_finds_by_an_index_that_no_other_refers_to_it() -> None:
+    """Both databases look for each row that goes: without an index, through a whole table."""
+    found = {
+        f"{table.name}.{key.parent.name}": any(
+            columns[:1] == [key.parent.name]
+            for columns in (
+                [column.name for column in table.primary_key.columns],
+                *([column.name for column in index.columns] for index in table.indexes),
+            )
+        )
+        for table in metadata.sorted_tables
+        for key in table.foreign_keys
+    }
+    assert found["twice_runs.last_fence"] and all(found.values()), found

@@ -110,7 +110,7 @@ def test_a_ledger_of_a_newer_twice_is_refused_and_untouched(path: Path) -> None:
         Ledger.open(f"sqlite:///{path}")
     assert str(caught.value) == (
         f"ledger {path}: a newer twice made this ledger (its schema is 9999, this twice knows up to {HEAD}). "
-        "Upgrade twice: pip install --upgrade twice."
+        "Install the twice that made it, or a newer one."
     )
 
 

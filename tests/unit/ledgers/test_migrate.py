@@ -15,8 +15,9 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine
 
+from twice.ledgers.database.effect_tables import whole_schema
 from twice.ledgers.database.migrate import MIGRATIONS, known_versions
-from twice.ledgers.database.schema import HEAD, VERSION_TABLE, metadata
+from twice.ledgers.database.schema import HEAD, VERSION_TABLE
 from twice.ledgers.ledger import Ledger
 
 
@@ -36,7 +37,7 @@ def described(path: Path) -> dict[str, str]:
 def test_the_migrated_schema_is_the_one_the_code_describes(path: Path, tmp_path: Path) -> None:
     fresh = tmp_path / "fresh.db"
     engine = create_engine(f"sqlite:///{fresh}")
-    metadata.create_all(engine)
+    whole_schema().create_all(engine)
     engine.dispose()
     assert described(path) == described(fresh)
 
@@ -45,7 +46,7 @@ def test_alembic_sees_nothing_left_to_migrate(path: Path) -> None:
     engine = create_engine(f"sqlite:///{path}")
     with engine.connect() as connection:
         options = {"version_table": VERSION_TABLE, "compare_type": True, "compare_server_default": True}
-        assert compare_metadata(MigrationContext.configure(connection, opts=options), metadata) == []
+        assert compare_metadata(MigrationContext.configure(connection, opts=options), whole_schema()) == []
     engine.dispose()
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import ClassVar
 
@@ -133,19 +135,27 @@ def test_statistics_count_each_rule() -> None:
     assert "    1  TW101 clock-as-scope\n" in text
 
 
-class _Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
+def plain(text: str) -> str:
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
 
-def test_colour_appears_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_colour_is_for_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    terminal, pipe = _Terminal(), io.StringIO()
-    report.write(RESULT, terminal)
+    pipe = io.StringIO()
     report.write(RESULT, pipe)
-    assert "\x1b[" in terminal.getvalue()
     assert pipe.getvalue() == report.render(RESULT)
+    assert "\x1b[" in report.coloured(RESULT, 200)
+    assert plain(report.coloured(RESULT, 200)).split() == report.render(RESULT).split()
+
+
+def test_on_a_terminal_a_source_line_fits_and_its_caret_points_at_what_it_means() -> None:
+    line = f"{'before = 1; ' * 10}df.write.mode('append').save(path){'; after = 1' * 10}"
+    finding = replace(APPEND, source_line=line, column=121, end_column=155, end_line=APPEND.line)
+    shown = plain(report.coloured(LintResult(findings=(finding,), files=1), 80)).splitlines()
+    source, caret = next((one, two) for one, two in pairwise(shown) if "^" in two)
+    assert len(source) < 80
+    assert source[caret.index("^") : caret.rindex("^") + 1] == "df.write.mode('append').save(path)"
 
 
 def test_a_github_command_escapes_what_would_end_it() -> None:

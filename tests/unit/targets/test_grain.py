@@ -6,7 +6,7 @@ import pytest
 
 from twice.core.scope import Daily, Every, Hourly, Monthly
 from twice.core.time_scope import TimeScope
-from twice.errors import DeclarationError
+from twice.errors import DeclarationError, LayoutDiffers
 from twice.targets.grain import check_grain, check_partitioning, check_values, partition_grain, slice_value
 
 DAILY = Daily("d", start="2026-01-01")
@@ -69,12 +69,13 @@ def test_every_partition_value_must_lie_on_a_label_boundary() -> None:
         check_values("t", None, [datetime(2026, 6, 9, 13, 30, tzinfo=timezone.utc)], HOURLY.held_in)
 
 
-def test_a_table_is_partitioned_by_the_slice_column_alone() -> None:
+def test_the_slice_column_is_among_those_that_a_table_is_partitioned_by() -> None:
     check_partitioning("t", ["D"], DAILY.held_in)
+    check_partitioning("t", ["region", "D"], DAILY.held_in)
     check_partitioning("t", [], None)
-    for columns in ([], ["other"], ["d", "region"]):
-        with pytest.raises(DeclarationError, match="t is partitioned by"):
-            check_partitioning("t", columns, DAILY.held_in)
+    for columns, wanted in (([], DAILY.held_in), (["other"], DAILY.held_in), (["d"], None)):
+        with pytest.raises(LayoutDiffers, match="t is (partitioned by|not partitioned)"):
+            check_partitioning("t", columns, wanted)
 
 
 @pytest.mark.parametrize(

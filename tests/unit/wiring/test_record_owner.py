@@ -12,7 +12,8 @@ from twice.core.ledger.record_owner import RecordOwner
 from twice.core.project.project import assemble
 from twice.core.task import Task
 from twice.errors import DeclarationError
-from twice.wiring.open_project import open_project, record_owner_of
+from twice.wiring.open_project import open_project
+from twice.wiring.record_owner import record_owner_of
 
 URL = "postgresql://twice:s3kr1t@db.example.com:5433/shop"
 
@@ -25,7 +26,7 @@ def home(root: Path, *targets: str, toml: str = "", profile: str | None = None, 
     root.mkdir(parents=True, exist_ok=True)
     (root / "twice.toml").write_text(f'project = "{project}"\n{toml}')
     tasks = [declared(target, f"t{number}") for number, target in enumerate(targets or ("shop.revenue",))]
-    return record_owner_of(load(root, profile), assemble("p", tasks))
+    return record_owner_of(load(root, profile), assemble("p", tasks).tasks.values())
 
 
 def test_a_profile_that_changes_only_the_warehouse_is_another_environment(tmp_path: Path) -> None:

@@ -7,11 +7,12 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from itertools import pairwise
 from types import CodeType, FrameType
 from typing import Any
 
+from twice.core.failure import stopping
 from twice.core.failure.failpoints import Crash
 from twice.errors import Interrupted
 
@@ -57,10 +58,12 @@ def _first(
 def interruption(error: BaseException, before: BaseException | None = None) -> BaseException | None:
     """What asked the process to end, if that lies behind this error: Ctrl-C, SIGTERM, or what a caller's own signal
     handler raised, whatever its class. An error that arrives as no Exception asks for the same, whoever raised it; not
-    a simulated kill. `before`: see `behind`."""
+    a simulated kill. So does any error of a thread whose jobs were ended for it. `before`: see `behind`."""
     if not isinstance(error, Exception):
         return None if isinstance(error, Crash) else error
-    return _first(error, lambda found: isinstance(found, KeyboardInterrupt) or raised_by_handler(found), before)
+    found = _first(error, lambda found: isinstance(found, KeyboardInterrupt) or raised_by_handler(found), before)
+    thread = stopping.current()
+    return KeyboardInterrupt() if found is None and thread is not None and thread.cut else found
 
 
 def asked_by(interrupt: BaseException) -> BaseException:
@@ -70,8 +73,9 @@ def asked_by(interrupt: BaseException) -> BaseException:
 
 def raised_by_handler(error: BaseException) -> bool:
     """Whether a signal handler raised it: one that is installed, or one that has removed itself by now. Python calls a
-    handler with the signal's number and the frame that it interrupted, which is its own caller."""
-    installed, trace = _handlers(), error.__traceback__
+    handler with the signal's number and the frame that it interrupted, which is its own caller; a signal that had to
+    wait is handed on by `_hand_on`."""
+    installed, trace = _handlers() | {_hand_on.__code__}, error.__traceback__
     while trace is not None:
         if trace.tb_frame.f_code in installed or _was_handed_its_caller(trace.tb_frame):
             return True
@@ -116,10 +120,13 @@ def uninterrupted(at_once: Callable[[], None] | None = None) -> Iterator[None]:
     to make the block end sooner. A second one does not wait: it is a BrokenOff.
 
     Only for as long as the block lasts, only in the main thread (signals go nowhere else), and only where somebody
-    handles the signal: what ends the process by the system's default ends it here too.
+    handles the signal: what ends the process by the system's default ends it here too. In a thread that another one may
+    ask to stop, that waits for the end of the block in the same way (`stopping`).
     """
     if threading.current_thread() is not threading.main_thread():
-        yield
+        thread = stopping.current()
+        with nullcontext() if thread is None else thread.held(whole=at_once is None):
+            yield
         return
     came: list[int] = []
 
@@ -144,4 +151,9 @@ def uninterrupted(at_once: Callable[[], None] | None = None) -> Iterator[None]:
         for number, handler in before.items():
             signal.signal(number, handler)
         if len(came) == 1:
-            before[came[0]](came[0], None)
+            _hand_on(before[came[0]], came[0])
+
+
+def _hand_on(handler: Callable[[int, FrameType | None], object], number: int) -> None:
+    """As Python would have called it. What it raises is known by this very function in its trace."""
+    handler(number, sys._getframe())

@@ -50,7 +50,7 @@ CLASSES: Mapping[str, Nature] = {
     "twice.errors.InputMissing": P, "twice.errors.ResultRefused": P, "twice.errors.AuditFailed": P,
     "twice.errors.Superseded": P, "twice.errors.LeaseLost": P, "twice.errors.Quarantined": P,
     "twice.errors.LedgerOutOfReach": T, "twice.errors.StageMismatch": T, "twice.errors.StageLost": T,
-    "twice.errors.TableChanged": T,
+    "twice.errors.TableChanged": T, "twice.errors.FileChanged": T,
     "twice.errors.OutcomeUnknown": T,
     # Python
     "builtins.KeyboardInterrupt": P,

@@ -9,6 +9,7 @@ from enum import Enum
 
 from twice.core.audit import AuditResult
 from twice.core.closed import assert_never
+from twice.core.ledger.code_parts import CodeParts
 from twice.core.ledger.outbox import PreparedEffect
 from twice.core.table.token import Intention, Kind
 from twice.core.write import Changes
@@ -109,7 +110,20 @@ records of earlier versions. The others are leaves of the plan."""
 
 REWRITTEN = "rewritten"
 """The kind of an input record that is no leaf: of the table `name` the slice `identity` of the task above was changed
-after an incremental task had read it, and nobody has acted on it since."""
+after an incremental task had read it, and nobody has acted on it since. None: there is no record of what was read."""
+
+OVERWROTE = "overwrote"
+"""The kind of an input record that is no leaf: a slice's first publish replaced rows that the table `name` held there,
+of another task or of slices that were cut differently."""
+
+ACCEPTED = "accepted"
+"""The kind of an input record that is no leaf: up to this version of the table `name` a person accepted a slice."""
+
+RECIPE = "recipe"
+"""The kind of an input record that is no leaf: the hash of what the task's function made its query plan of, beside its
+inputs. While that is the same, so is the plan; there is none where nothing shows it."""
+
+NO_LEAVES = frozenset({TABLE, REWRITTEN, OVERWROTE, ACCEPTED, RECIPE})
 
 
 @dataclass(frozen=True)
@@ -148,7 +162,8 @@ class KnownVersions:
 
 @dataclass(frozen=True)
 class PublishRecord:
-    """One publish of a slice: by the attempt with this fence, from the generation `expected` to `generation`."""
+    """One publish of a slice: by the attempt with this fence, from the generation `expected` to `generation`.
+    `overwrote`: see OVERWROTE."""
 
     label: str
     fence: int
@@ -157,6 +172,17 @@ class PublishRecord:
     generation: int
     fingerprint: str | None
     changes: Changes | None
+    overwrote: bool = False
+
+
+@dataclass(frozen=True)
+class AcceptedSlice:
+    """A person's decision that a published generation of a slice is right as it is, up to these versions of the tables
+    that it reads, by name."""
+
+    label: str
+    generation: int
+    versions: Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -179,7 +205,8 @@ def aim_of(expected: int, aim: int | None) -> int:
 
 @dataclass(frozen=True)
 class Facts:
-    """What an attempt has learnt since its last transition; None or empty means: nothing new."""
+    """What an attempt has learnt since its last transition; None or empty means: nothing new. `code_parts`: what the
+    code of its slices is made of, by its hash."""
 
     slices: tuple[SliceRecord, ...] = ()
     inputs: tuple[InputRecord, ...] = ()
@@ -191,6 +218,7 @@ class Facts:
     error: Mapping[str, str] | None = None
     changes: Changes | None = None
     effects: tuple[PreparedEffect, ...] = ()
+    code_parts: Mapping[str, CodeParts] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -301,10 +329,11 @@ class Overview:
 @dataclass(frozen=True)
 class Pruned:
     """How many rows went: attempts (with their slices, inputs and audits), effects of what cannot land, texts of
-    effects that were sent, backfills, proofs."""
+    effects that were sent, backfills, proofs, what looks found of slices that were tried since."""
 
     attempts: int = 0
     effects: int = 0
     texts: int = 0
     backfills: int = 0
     proofs: int = 0
+    looks: int = 0

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
 from twice.core.audit import Measure
+from twice.core.file_input import FileRead
 from twice.core.ports.frame import Frame, Shape
 from twice.core.since import CursorValue, Window
 from twice.core.slice import Slice
@@ -27,6 +29,11 @@ class Leaf:
 PLAN, FUNCTION, ALLOWED = "plan", "function", "allowed"
 """Kinds of leaves that are no table: the expressions and constants of a plan, a function it calls, and something the
 plan guard lets pass although it may differ."""
+
+INPUT_FILES, INPUT_FILE, PARAM = "input files", "input file", "param"
+"""Kinds of leaves that are declared and no table: all files that a slice reads of one input, one of them, a value. An
+engine gives the first for a scan of such files, by the name of the input and without an identity: who listed them
+knows it."""
 
 
 @dataclass(frozen=True)
@@ -72,11 +79,21 @@ class Observed:
     """By slice label."""
 
 
+class NeedsEngine(Exception):
+    """Without an engine this cannot be answered."""
+
+
 class Engine(Protocol):
     """What the runtime asks of the thing that computes: Spark, or plain rows in tests."""
 
     def fresh(self) -> Any:
         """A session for one run: UTC, ANSI, isolated from every other run."""
+
+    def ending_jobs(self) -> AbstractContextManager[Callable[[], None]]:
+        """A call by which another thread ends the jobs that this one has begun in the block, and no others."""
+
+    def read_files(self, session: Any, wanted: FileRead) -> Frame:
+        """The rows of exactly these files. None of them: no row, with the columns of the declared schema."""
 
     def cut(self, frame: Frame, column: str, start: datetime, end: datetime, zone: str | None) -> Frame:
         """The rows of `[start, end)` on a DATE or TIMESTAMP column."""
@@ -89,6 +106,10 @@ class Engine(Protocol):
 
     def shape(self, frame: Frame, slice_column: SliceColumn | None) -> tuple[Frame, Shape]:
         """The result with its slice column, if it has one, added and checked against the scope column."""
+
+    def conform(self, frame: Frame, shape: Shape, renamed: Mapping[str, str] | None = None) -> Frame:
+        """The same rows with these columns, by name: cast up, and NULL where the frame has none of that name.
+        `renamed`: the name in the shape, by the frame's."""
 
     def suspicions(self, frame: Frame) -> tuple[Suspicion, ...]:
         """What in the analysed plan is not the same on every run."""
@@ -122,6 +143,10 @@ class Engine(Protocol):
 
     def duplicates(self, frame: Frame, columns: Sequence[str]) -> int:
         """How many rows share their values in these columns with an earlier row. NULL equals NULL."""
+
+    def lost(self, frame: Frame, other: Frame, key: Sequence[str]) -> int:
+        """How many rows have a key that no row of the other frame has, in the types of the other's columns. NULL
+        equals NULL. A read of both, by a job of its own."""
 
     def sample(self, frame: Frame, slice_: Slice, count: int) -> tuple[Mapping[str, Any], ...]:
         """The first rows of a slice in the order of their columns, by column name."""

@@ -11,7 +11,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from twice.core.ledger.code_parts import CodeParts
 from twice.core.ledger.record import (
+    AcceptedSlice,
     Adopted,
     AttemptRecord,
     AttemptState,
@@ -30,6 +32,7 @@ from twice.core.ledger.record import (
 from twice.core.ledger.record_owner import RecordOwner
 from twice.core.ports.backfills import BackfillStore
 from twice.core.ports.outbox import Outbox
+from twice.core.table.token import Kind
 
 
 class Claims(Protocol):
@@ -75,8 +78,12 @@ class Attempts(Protocol):
     def discarded(self, attempt: str) -> None:
         """The attempt's staged files are known to be gone. Dying before it costs one more look for them."""
 
-    def record_takeover(self, task: str, attempt: str, holder: str, why: str) -> None:
-        """A task was given a table that held another's slices: kept among its attempts, without slices of its own. A
+    def record_takeover(self, task: str, attempt: str, holder: str, why: str, kind: Kind = "takeover") -> None:
+        """A task was given a table that held another's slices (or that was made elsewhere: `adopt`): kept among its
+        attempts, without slices of its own. A second call with the same attempt changes nothing."""
+
+    def record_acceptance(self, task: str, attempt: str, holder: str, why: str, what: Sequence[AcceptedSlice]) -> None:
+        """A person accepts what a task keeps. It is no attempt at the slices: how the last one ended stays on record. A
         second call with the same attempt changes nothing."""
 
 
@@ -155,6 +162,17 @@ class Inputs(Protocol):
     def pins(self, task: str, table: str) -> Mapping[str, Pinned]:
         """Up to which version of a table each published slice of a task is known to be right, by label."""
 
+    def accepted(self, task: str, table: str) -> Mapping[str, Pinned]:
+        """Up to which version of a table a person has accepted each slice of a task as it is, by label: as it is
+        published now, whether or not its publish is on record."""
+
+
+class CodeRecords(Protocol):
+    """What the code of published slices was made of."""
+
+    def code_parts(self, task: str, codes: Sequence[str]) -> Mapping[str, CodeParts]:
+        """The parts of these codes of a task, by hash; without those that are not on record."""
+
 
 class Quarantine(Protocol):
     """Waits between attempts, and slices that wait for a person after the last one."""
@@ -202,6 +220,7 @@ class RunLedger(
     GenerationHistory,
     RunRecords,
     Inputs,
+    CodeRecords,
     Quarantine,
     Protocol,
 ):

@@ -171,9 +171,11 @@ class Target(Protocol):
         back. Else Lost. Commits that only watch a token neither wait for each other nor lose to each other. A table
         that must be made for it, or get new columns, is and does in the same commit; if somebody else made or changed
         it otherwise meanwhile, it is TableChanged. A keyed write that changes no row writes no file and moves its
-        token all the same. Tokens beside those of the slices (`note.beside`) move with them; where a system takes one
-        token per commit, in one of their own before it (for a new table, after it). After Lost, the same stage may be
-        committed again with other expectations. Dying here has published all or nothing."""
+        token all the same. A table that is exchanged as a whole (`ReplaceTable`) keeps its id, its history and its
+        readers: they see all of the old rows and columns, or all of the new ones. Tokens beside those of the slices
+        (`note.beside`) move with them; where a system takes one token per commit, in one of their own before it (for a
+        new table, after it). After Lost, the same stage may be committed again with other expectations. Dying here has
+        published all or nothing."""
 
     def discard(self, table: TableName, attempt: str, slices: Sequence[Slice]) -> int:
         """Delete what an attempt that did not land has staged; how many files. Never touches a file that any
@@ -182,6 +184,16 @@ class Target(Protocol):
     def forget(self, table: TableName, before: datetime) -> int:
         """Forget who made the commits before then, where no token has the generation they gave any more; how many.
         Tokens stay. 0 where the table's own log looks after that. Dying here has forgotten all of them or none."""
+
+    def check_exchange(self, table: TableName) -> None:
+        """Raise DeclarationError where this table cannot be exchanged for a side table (`ReplaceTable`): what it has
+        would not be on the other, or its commits are not ours to make. Asked before a side table is filled. Reads
+        only."""
+
+    def drop_side(self, table: TableName, token_name: str) -> None:
+        """Drop a table that was filled beside another, with all that was staged for it. Raises DeclarationError for one
+        that does not hold this token: it is somebody else's. Refuses every other name. A second call finds nothing.
+        Dying here leaves the table whole, or gone for every reader; the next call removes the rest."""
 
     def read(self, table: TableName, at: int | Staged | None = None) -> Frame:
         """The table now, at a version, or an attempt's staged rows."""

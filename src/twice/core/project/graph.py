@@ -11,22 +11,31 @@ from __future__ import annotations
 
 from dataclasses import MISSING, dataclass, fields
 from datetime import date, datetime, timedelta, timezone
-from typing import Any
+from typing import Any, Literal
 
+from twice.core.closed import assert_never
+from twice.core.file_input import Files
 from twice.core.local_day import midnight
+from twice.core.param import Param
 from twice.core.project.project import Project
 from twice.core.slice import Slice
-from twice.core.task import TableName, Task
+from twice.core.task import Input as DeclaredInput
+from twice.core.task import Policy, Read, TableName, Task
 from twice.core.time_scope import TimeScope
+
+InputKind = Literal["table", "files", "param"]
 
 
 @dataclass(frozen=True)
 class Input:
-    """A table that a task reads. `task` is the one that writes it; None for a table from elsewhere."""
+    """What a task reads: a table, files by their pattern, or a param by where its value comes from. `task` is the one
+    that writes the table; None for what comes from elsewhere."""
 
     table: str
     by: str | None
     task: str | None
+    kind: InputKind = "table"
+    watch: bool = True
 
 
 @dataclass(frozen=True)
@@ -39,6 +48,7 @@ class TaskNode:
     scope: str
     level: int
     inputs: tuple[Input, ...]
+    tags: tuple[str, ...] = ()
 
     @property
     def after(self) -> tuple[str, ...]:
@@ -67,6 +77,46 @@ def declaration_text(name: str, declared: Any) -> str:
     return f"{name}({', '.join(parts)})"
 
 
+def declared_parts(task: Task) -> list[tuple[str, str]]:
+    """A task as it is declared, part by part, for people. Parts that were left out are not named."""
+    parts = {
+        "scope": declaration_text(type(task.scope).__name__, task.scope),
+        "write": declaration_text(task.write.name, task.write),
+        "inputs": ", ".join(f"{name}: {_read_text(source)}" for name, source in task.inputs.items()),
+        "audits": ", ".join(audit.name for audit in task.audits),
+        "effects": ", ".join(effect.name for effect in task.effects),
+        "policy": ", ".join(f"{name}={value}" for name, value in _changed(task.policy)),
+        "formerly": ", ".join(task.formerly),
+        "tags": ", ".join(task.tags),
+        "file": task.source.name if task.source else "",
+    }
+    return [(name, text) for name, text in parts.items() if text]
+
+
+def _changed(policy: Policy) -> list[tuple[str, object]]:
+    usual = Policy()
+    values = [(each.name, getattr(policy, each.name)) for each in fields(policy)]
+    return [(name, value) for name, value in values if value != getattr(usual, name)]
+
+
+def _read_text(source: DeclaredInput) -> str:
+    match source:
+        case Read():
+            return f"read({source.table}{_cut_text(source)})"
+        case Files():
+            return f"read.files({source.pattern}{_cut_text(source)})"
+        case Param():
+            return f"param({source.origin})"
+        case _:
+            assert_never(source)
+
+
+def _cut_text(source: Read | Files) -> str:
+    by = f", by={source.by}" if source.by else ""
+    before = f", before={str(source.before).removesuffix(', 0:00:00')}" if source.before else ""
+    return f"{by}{before}" if source.watch else f"{by}{before}, watch=False"
+
+
 def _node(project: Project, task: Task, level: int, writers: dict[TableName, str]) -> TaskNode:
     return TaskNode(
         task=task.name,
@@ -74,11 +124,22 @@ def _node(project: Project, task: Task, level: int, writers: dict[TableName, str
         write=declaration_text(task.write.name, task.write),
         scope=declaration_text(type(task.scope).__name__, task.scope),
         level=level,
-        inputs=tuple(
-            Input(str(source.table), source.by, writers.get(project.located(source.table)))
-            for source in task.inputs.values()
-        ),
+        inputs=tuple(_input(project, name, source, writers) for name, source in task.inputs.items()),
+        tags=task.tags,
     )
+
+
+def _input(project: Project, name: str, source: DeclaredInput, writers: dict[TableName, str]) -> Input:
+    match source:
+        case Read():
+            writer = writers.get(project.located(source.table))
+            return Input(str(source.table), source.by, writer, watch=source.watch)
+        case Files():
+            return Input(source.pattern, source.by, None, "files", source.watch)
+        case Param():
+            return Input(f"{name} ({source.origin})", None, None, "param")
+        case _:
+            assert_never(source)
 
 
 _DAY = timedelta(days=1)

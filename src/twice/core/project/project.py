@@ -37,7 +37,7 @@ class Project:
     def upstream(self, task: Task) -> tuple[Task, ...]:
         """The tasks whose targets this task reads."""
         writers = {self.located(other.target): other for other in self.tasks.values()}
-        tables = {self.located(source.table) for source in task.inputs.values()} - {self.located(task.target)}
+        tables = {self.located(source.table) for source in task.tables.values()} - {self.located(task.target)}
         return tuple(writers[table] for table in sorted(tables) if table in writers)
 
     def in_order(self) -> tuple[Task, ...]:

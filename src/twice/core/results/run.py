@@ -19,13 +19,15 @@ from twice.core.write import Changes
 class RunRequest:
     """How slices are to be run. `wait`: for how long to wait for another attempt on them; None: not at all. `silent`:
     its effects are not prepared. `planned`: the generations at which somebody decided on this run: a slice that is
-    further by now was made in the meantime. `after_fence`: so was one that an attempt with a higher fence published."""
+    further by now was made in the meantime. `after_fence`: so was one that an attempt with a higher fence published.
+    `at_least`: by label, the generation to publish is not below this one."""
 
     kind: Kind = "run"
     wait: timedelta | None = None
     silent: bool = False
     planned: Mapping[str, int] | None = None
     after_fence: int | None = None
+    at_least: Mapping[str, int] = field(default_factory=dict)
 
 
 PLAIN_RUN = RunRequest()
@@ -144,7 +146,7 @@ class StaleSlice:
 @dataclass(frozen=True, repr=False, eq=False)
 class RunAllResult(SummarizedSequence[RunResult]):
     """What was run for one date: a sequence of the runs, in the order they were made. `left_out`: the tasks that have
-    nothing to do with that date, and why. `stale`: slices of other dates that are not up to date, and were left."""
+    nothing to do with that date, and why. `stale`: slices that are not up to date, and were left."""
 
     runs: tuple[RunResult, ...] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime, timezone
 from html import escape
 from itertools import islice
 from typing import TypeVar, overload
@@ -64,23 +65,31 @@ class SummarizedSequence(Summarized, Sequence[T]):
 
 
 def html_table(title: str, head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Every value is escaped: a message may quote data, and data may be markup. None is an empty cell."""
+    """Every value is escaped: a message may quote data, and data may be markup. None is an empty cell, and a column
+    of nothing else is left out. It names no colour: a notebook's own, light or dark, fit."""
     lines = [f"<div><p>{escape(title)}</p>"]
     if rows:
-        body = "".join(_row("td", row) for row in islice(rows, SHOWN))
-        lines.append(f"<table><thead>{_row('th', head)}</thead><tbody>{body}</tbody></table>")
+        filled = [at for at in range(len(head)) if any(row[at] is not None for row in rows)]
+        numbers = {at for at in filled if any(type(row[at]) is int for row in rows)}
+        body = "".join(_row("td", row, filled, numbers) for row in islice(rows, SHOWN))
+        lines.append(f"<table><thead>{_row('th', head, filled, numbers)}</thead><tbody>{body}</tbody></table>")
     if len(rows) > SHOWN:
         lines.append(f"<p>and {len(rows) - SHOWN:,} more</p>")
     return "".join([*lines, "</div>"])
 
 
-def _row(cell: str, values: Sequence[object]) -> str:
-    return f"<tr>{''.join(f'<{cell}>{_text(value)}</{cell}>' for value in values)}</tr>"
+def _row(cell: str, values: Sequence[object], filled: Sequence[int], numbers: Collection[int]) -> str:
+    """Text to the left, where people begin to read it; notebooks put all to the right."""
+    left = ' style="text-align:left"'
+    cells = (f"<{cell}{'' if at in numbers else left}>{_text(values[at])}</{cell}>" for at in filled)
+    return f"<tr>{''.join(cells)}</tr>"
 
 
 def _text(value: object) -> str:
     if value is None:
         return ""
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return f"{value.astimezone(timezone.utc):%Y-%m-%d %H:%M:%S} UTC"
     return escape(f"{value:,}" if type(value) is int else str(value))
 
 

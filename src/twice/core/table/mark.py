@@ -48,6 +48,24 @@ def version_of(mark: CursorValue) -> int:
     return version
 
 
+def version_of_value(value: object) -> int | None:
+    """The version of a mark at this value of a column; None if no mark can stand there."""
+    if isinstance(value, bool) or not isinstance(value, int | date):
+        return None
+    if isinstance(value, datetime) and value.tzinfo is None:
+        return None
+    try:
+        return version_of(value)
+    except UsageError:
+        return None
+
+
+def version_of_count(kind: CursorType, count: int) -> int | None:
+    """The same of a value that is counted already: microseconds or days since 1970, or the number itself."""
+    version = _ZERO[kind] + count
+    return version if kind_of(version) == kind and version < _NUMBERS_BELOW else None
+
+
 def kind_of(version: int) -> CursorType | None:
     """What kind of cursor a version is a mark of; None where it was counted from an `initial`."""
     if version < _COUNTED_BELOW:

@@ -10,8 +10,15 @@ from typing import Any, Literal
 
 from twice.core.write import Changes
 
-Kind = Literal["run", "restate", "reset", "takeover"]
-"""What an attempt was: a run, a restatement, the reset of a mark, a takeover of a table."""
+Kind = Literal["run", "restate", "reset", "takeover", "accept", "rebuild", "adopt"]
+"""What an attempt was: a run, a restatement, the reset of a mark, a takeover of a table, the exchange that ends a
+rebuild, slices that were there before twice declared published; or a person's decision that what is there is right as
+it is, which moves no token."""
+
+
+ADOPTED = "adopted"
+"""In the place of the code's hash, and of the inputs': the slice was there before twice, and a person declared it
+published as it is. No run computes it again by itself."""
 
 
 def token_name(project: str, task: str, label: str) -> str:
@@ -46,6 +53,10 @@ class Intention:
     def same_as(self, other: Intention) -> bool:
         return self.inputs is not None and self == other
 
+    @property
+    def adopted(self) -> bool:
+        return self.code == ADOPTED
+
 
 @dataclass(frozen=True)
 class Cursor:
@@ -70,6 +81,8 @@ class CommitNote:
     `changes` is what a keyed write did, `changed` which slices a restatement replaced with other rows, where that was
     compared; the target that carries it out fills them in. `why`: a person's reason. `cursor`: what a mark counts.
     `version` is the table's that the commit made: it is not written, the target that reads the note fills it in.
+    `side`: the id of the side table that a rebuild has exchanged for the table; `copied`: the labels of the slices
+    whose rows it took from the table as they were.
     `beside`: tokens that the commit moves with those of its slices, such as that of the task's cut; the note's text
     does not repeat them."""
 
@@ -83,6 +96,8 @@ class CommitNote:
     changed: frozenset[str] | None = None
     cursor: Cursor | None = None
     beside: Mapping[str, int] = field(default_factory=dict, compare=False)
+    side: str | None = None
+    copied: frozenset[str] = frozenset()
 
     @property
     def tokens(self) -> dict[str, int]:
@@ -108,7 +123,9 @@ class CommitNote:
         }
         body: dict[str, Any] = {"attempt": self.attempt, "kind": self.kind, "slices": slices}
         if self.changes is not None:
-            body["changes"] = {name: rows for name, rows in asdict(self.changes).items() if rows}
+            body["changes"] = {
+                name: rows for name, rows in asdict(self.changes).items() if rows and name != "oldest_update"
+            }
         if self.changed is not None:
             body["changed"] = sorted(self.changed)
         if self.why is not None:
@@ -116,6 +133,10 @@ class CommitNote:
         if self.cursor is not None:
             body["cursor"] = self.cursor.column
             body["source"] = self.cursor.table
+        if self.side is not None:
+            body["side"] = self.side
+        if self.copied:
+            body["copied"] = sorted(self.copied)
         return json.dumps({"twice": body}, sort_keys=True, separators=(",", ":"))
 
     @classmethod
@@ -134,6 +155,7 @@ class CommitNote:
             changed = frozenset(map(str, body["changed"])) if "changed" in body else None
             note = cls(str(body["attempt"]), body["kind"], generations, intentions, changes, body.get("why"))
             cursor = Cursor(str(body["cursor"]), body.get("source")) if "cursor" in body else None
-            return replace(note, changed=changed, cursor=cursor)
+            copied = frozenset(map(str, body.get("copied", ())))
+            return replace(note, changed=changed, cursor=cursor, side=body.get("side"), copied=copied)
         except (ValueError, TypeError, KeyError, IndexError, AttributeError):
             return None

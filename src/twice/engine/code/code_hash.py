@@ -6,9 +6,9 @@ column, and the write strategy.
 
 Left out on purpose, because no row of a published slice would be another: audits (a stricter audit must not force
 a recompute; it holds from the next publish on), the policy (when to rerun, what to allow), the scope's `start` and
-`lookback` (which slices there are, not what is in one), names, comments, docstrings. What the code takes from elsewhere
-while it runs is not here but in the plan it makes, and is compared there (outside_calls.py). When in doubt it counts: a
-needless recompute is IDENTICAL.
+`lookback` (which slices there are, not what is in one), names, tags, comments, docstrings. What the code takes from
+elsewhere while it runs is not here but in the plan it makes, and is compared there (outside_calls.py). When in doubt it
+counts: a needless recompute is IDENTICAL.
 """
 
 from __future__ import annotations
@@ -20,17 +20,22 @@ import inspect
 import json
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import Field, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from twice.core.closed import assert_never
+from twice.core.file_input import Files
+from twice.core.ledger.code_parts import CodeParts
+from twice.core.param import Param
 from twice.core.scope import Daily, Every, Hourly, Monthly, Scope, Whole
 from twice.core.since import Since
-from twice.core.task import Task
+from twice.core.task import UNLESS_DEFAULT, Input, Read, Task
 from twice.engine.code import modules
+from twice.engine.code.modules import CountedFile
+from twice.engine.code.parts import Piece, named_parts, pieces_of, text_of
 from twice.engine.code.sql import normalised
 from twice.engine.code.syntax import meaning, module_names_in
 
@@ -50,24 +55,27 @@ class _Within:
         return replace(self, ids=(*self.ids, id(value)))
 
 
+_FUNCTIONS = (FunctionType, MethodType, functools.partial, Task)
 _PLAIN = (type(None), bool, int, float, complex, str, bytes)
 
 
 def code_hash(task: Task) -> str:
     """32 hexadecimal digits, the same in every process and on every machine with the same project."""
-    parts = [_RECIPE, *_options(task)]
-    if task.sql is not None:
-        parts.append(f"sql {normalised(task.sql)}")
-    if not _is_ours(task.function):
-        parts += _callable(task.function, _Within(name_then=_name_then(task)))
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
+    texts = [_RECIPE, *(piece.text for piece in _pieces(task))]
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:32]
+
+
+def code_parts(task: Task, root: Path) -> CodeParts:
+    """What the hash covers, part by part, in words: functions, constants, classes and imports with their file, options,
+    values. `root` is the project's folder. Names and digests are the same wherever the hash is."""
+    return named_parts(_pieces(task), root.resolve())
 
 
 def declaration(task: Task) -> dict[str, str]:
     """Everything that a task is declared with, part by part, as texts that are equal where two declarations are: also
     those of two imports of one file."""
-    held = ("scope", "inputs", "write", "audits", "effects", "policy", "formerly")
-    code = [] if _is_ours(task.function) else list(_callable(task.function, _Within()))
+    held = ("scope", "inputs", "write", "audits", "effects", "policy", "formerly", "tags")
+    code = [] if _is_ours(task.function) else [each.text for each in _callable(task.function, _Within())]
     code += [] if task.sql is None else [normalised(task.sql)]
     parts = {"code": "\n".join(code), "target": str(task.target)}
     return {**parts, **{name: _value(getattr(task, name), _Within()) for name in held}}
@@ -78,11 +86,29 @@ def _name_then(task: Task) -> dict[str, str]:
     return {task.name: task.first_name} if task.formerly else {}
 
 
-def _options(task: Task) -> Iterator[str]:
-    yield f"scope {_scope(task.scope)}"
+def _pieces(task: Task) -> Iterator[Piece]:
+    yield Piece("scope=", f"scope {_scope(task.scope)}")
     for name, source in sorted(task.inputs.items()):
-        yield f"input {json.dumps([name, str(source.table).lower(), source.by, source.before.total_seconds()])}"
-    yield f"write {task.write.name} {_value(task.write, _Within())}"
+        yield Piece(f"input {name}", f"input {json.dumps([name, *_input(source)])}")
+    yield Piece("write=", f"write {task.write.name} {_value(task.write, _Within())}")
+    if task.sql is not None:
+        yield Piece("SQL", f"sql {normalised(task.sql)}", task.sql_file)
+    if not _is_ours(task.function):
+        yield from _callable(task.function, _Within(name_then=_name_then(task)))
+
+
+def _input(source: Input) -> list[Any]:
+    """How an input is read. Which files, and which value, is not code: the leaves of a slice say it."""
+    match source:
+        case Read():
+            return [str(source.table).lower(), source.by, source.before.total_seconds()]
+        case Files():
+            how = [source.format, source.schema, sorted(source.options.items()), source.path_column]
+            return ["files", *how, source.by, source.before.total_seconds()]
+        case Param():
+            return ["param"]
+        case _:
+            assert_never(source)
 
 
 def _scope(scope: Scope) -> str:
@@ -103,17 +129,17 @@ def _is_ours(function: Callable[..., Any]) -> bool:
     return (getattr(function, "__module__", None) or "").partition(".")[0] == "twice"
 
 
-def _callable(function: Any, within: _Within) -> Iterator[str]:
+def _callable(function: Any, within: _Within) -> Iterator[Piece]:
     """The text of a function and of the values it holds. `within` ends a ring of them."""
     if id(function) in within.ids:
-        yield "itself"
+        yield Piece("", "itself")
         return
     within = within.and_inside(function)
     if isinstance(function, functools.partial):
-        yield f"partial {_value((function.args, function.keywords), within)}"
+        yield Piece("its partial arguments", f"partial {_value((function.args, function.keywords), within)}")
         yield from _callable(function.func, within)
     elif isinstance(function, MethodType):
-        yield f"self {_value(function.__self__, within)}"
+        yield Piece("the object it is a method of", f"self {_value(function.__self__, within)}")
         yield from _callable(function.__func__, within)
     elif isinstance(function, FunctionType):
         yield from _wrapped(function, within)
@@ -122,44 +148,58 @@ def _callable(function: Any, within: _Within) -> Iterator[str]:
     elif isinstance(function, Task):
         yield from _callable(function.function, within)
     else:
-        yield f"object {_value(function, within)}"
+        yield Piece(f"the {type(function).__qualname__} that is called", f"object {_value(function, within)}")
         called = inspect.getattr_static(type(function), "__call__", None)
         if isinstance(called, FunctionType):
             yield from _callable(called, within)
 
 
-def _wrapped(function: FunctionType, within: _Within) -> Iterator[str]:
+def _wrapped(function: FunctionType, within: _Within) -> Iterator[Piece]:
     """The function beneath a decorator that used functools.wraps."""
     inner = getattr(function, "__wrapped__", None)
     if inner is not None:
         yield from _callable(inner, within)
 
 
-def _held(function: FunctionType, within: _Within) -> Iterator[str]:
+def _held(function: FunctionType, within: _Within) -> Iterator[Piece]:
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        called = f"the value {name} that it closes over"
         try:
-            yield f"closes over {name} = {_value(cell.cell_contents, within)}"
+            yield _named_value(called, f"closes over {name} = ", cell.cell_contents, within)
         except ValueError:
-            yield f"closes over {name}, not yet bound"
+            yield Piece(called, f"closes over {name}, not yet bound")
     if function.__defaults__ or function.__kwdefaults__:
-        yield f"defaults {_value((function.__defaults__, function.__kwdefaults__), within)}"
+        defaults = (function.__defaults__, function.__kwdefaults__)
+        yield Piece("its default arguments", f"defaults {_value(defaults, within)}")
 
 
-def _source(function: FunctionType, within: _Within) -> str:
-    path = Path(function.__code__.co_filename)
+def _named_value(name: str, before: str, value: Any, within: _Within) -> Piece:
+    """A value with the text before it. Of a function, and of a module of the project, the parts have names too."""
+    if isinstance(value, ModuleType):
+        files = _module_files(value)
+        return Piece(name, f"{before}{_module_text(value, files)}", inside=pieces_of(files))
+    if isinstance(value, _FUNCTIONS) and id(value) not in within.ids:
+        inside = tuple(_callable(value, within))
+        return Piece(name, f"{before}{_function_text(inside)}", inside=inside)
+    return Piece(name, f"{before}{_value(value, within)}")
+
+
+def _source(function: FunctionType, within: _Within) -> Piece:
+    path, called = Path(function.__code__.co_filename), function.__qualname__
     if path.is_file():
         path = path.resolve()
         if len(within.ids) > 1 and not modules.is_project(path):
-            return f"{function.__module__}.{function.__qualname__}"  # an installed function held as a value
+            return Piece(called, f"{function.__module__}.{called}")  # an installed function held as a value
         module = modules.load(path)
         if module is not None:
-            name = function.__qualname__.partition(".")[0]
+            name = called.partition(".")[0]
             then = within.name_then.get(name, name)
-            return modules.text_for(module, name, function.__code__.co_firstlineno, then)
+            files = modules.files_for(module, name, function.__code__.co_firstlineno, then)
+            return Piece(called, text_of(files), inside=pieces_of(files))
     return _loose(function, within)
 
 
-def _loose(function: FunctionType, within: _Within) -> str:
+def _loose(function: FunctionType, within: _Within) -> Piece:
     """A function of a notebook or a prompt: there is no module to read, so the globals it names count as values."""
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
@@ -172,8 +212,9 @@ def _loose(function: FunctionType, within: _Within) -> str:
             body.name = within.name_then.get(body.name, body.name)
         text, names = meaning(tree), set(module_names_in(tree))
     used = sorted(names & function.__globals__.keys())
-    values = [f"{name} = {_value(function.__globals__[name], within)}" for name in used]
-    return "\n".join([text, *values])
+    values = [_named_value(name, f"{name} = ", function.__globals__[name], within) for name in used]
+    inside = (Piece(function.__qualname__, text), *values)
+    return Piece(function.__qualname__, "\n".join(each.text for each in inside), inside=inside)
 
 
 def _bytecode(code: CodeType) -> str:
@@ -207,9 +248,9 @@ def _value(value: Any, within: _Within) -> str:
     if isinstance(value, set | frozenset):
         return f"set {{{', '.join(sorted(_value(item, inner) for item in value))}}}"
     if isinstance(value, ModuleType):
-        return f"module {value.__name__}{_module(value)}"
-    if isinstance(value, FunctionType | MethodType | functools.partial | Task):
-        return f"function {list(_callable(value, within))}"
+        return _module_text(value, _module_files(value))
+    if isinstance(value, _FUNCTIONS):
+        return _function_text(_callable(value, within))
     return f"{type(value).__module__}.{type(value).__qualname__} {_fields(value, inner)}"
 
 
@@ -217,11 +258,16 @@ def _fields(value: Any, within: _Within) -> str:
     if isinstance(value, type):
         return f"class {value.__module__}.{value.__qualname__} {_methods(value, within)}"
     if is_dataclass(value):
-        return _value({field.name: getattr(value, field.name) for field in fields(value)}, within)
+        return _value({each.name: getattr(value, each.name) for each in fields(value) if _counts(each, value)}, within)
     if type(value).__module__.partition(".")[0] in _BY_TEXT:
         return ascii(str(value))
     shown = getattr(value, "__dict__", None)
     return _value(shown, within) if isinstance(shown, dict) and len(within.ids) < 8 else ""
+
+
+def _counts(each: Field[Any], value: Any) -> bool:
+    """What a later version of a declaration added counts only where somebody says it: code of before stays the same."""
+    return each.metadata.get("hashed") != UNLESS_DEFAULT["hashed"] or getattr(value, each.name) != each.default
 
 
 def _methods(value: type, within: _Within) -> list[str]:
@@ -235,9 +281,17 @@ _BY_TEXT = frozenset({"datetime", "decimal", "fractions", "uuid", "pathlib", "re
 """Standard modules with values that are complete as text."""
 
 
-def _module(value: ModuleType) -> str:
-    """A project module held as a value, by its code."""
+def _function_text(pieces: Iterable[Piece]) -> str:
+    return f"function {[each.text for each in pieces]}"
+
+
+def _module_text(value: ModuleType, files: tuple[CountedFile, ...]) -> str:
+    return f"module {value.__name__}" + (f" {text_of(files)}" if files else "")
+
+
+def _module_files(value: ModuleType) -> tuple[CountedFile, ...]:
+    """A project module held as a value counts by its code."""
     origin = getattr(value, "__file__", None)
     path = Path(origin).resolve() if origin else None
     module = modules.load(path) if path is not None and modules.is_project(path) else None
-    return f" {modules.text_for(module, '', 0, '')}" if module is not None else ""
+    return modules.files_for(module, "", 0, "") if module is not None else ()

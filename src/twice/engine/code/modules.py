@@ -70,6 +70,16 @@ class ImportedFile:
     named: tuple[str, ...] | None
 
 
+@dataclass(frozen=True)
+class CountedFile:
+    """What of a project's file counts: as lines to be hashed, and as statements. `compiled`: it has none to read."""
+
+    path: Path
+    lines: tuple[str, ...]
+    statements: tuple[ModuleStatement, ...] = ()
+    compiled: bool = False
+
+
 def load(path: Path, home: Path | None = None) -> ProjectModule | None:
     """None where there is no Python source to read. `home`: see is_project."""
     # linecache keeps what was first read, which is nearer to the code in memory than the file of this moment.
@@ -78,11 +88,11 @@ def load(path: Path, home: Path | None = None) -> ProjectModule | None:
         tree = ast.parse(text) if text else None
     except SyntaxError:
         tree = None
-    home = home or _home(path)
+    home = home or home_at(path)
     return ProjectModule(path, home, tuple(_statements(tree, path, home))) if tree is not None else None
 
 
-def text_for(module: ProjectModule, name: str, line: int, name_then: str) -> str:
+def files_for(module: ProjectModule, name: str, line: int, name_then: str) -> tuple[CountedFile, ...]:
     """Everything that what `name` is bound to (or is on `line`) depends on, across the project's modules.
     Equal in every process and on every machine: files are numbered in the order of their imports. `name_then`: the
     function is written down under this name, unless the module has something else of it."""
@@ -92,12 +102,16 @@ def text_for(module: ProjectModule, name: str, line: int, name_then: str) -> str
     roots = roots or [s for s in module.statements if s.node.lineno <= line <= (s.node.end_lineno or 0)]
     own = _closure(module, roots or list(module.statements), frozenset({name}))
     number = {ImportedFile(module.path, (name,)): 0}
-    lines = ["module 0", *_lines(own, module, number)]
+    files = [CountedFile(module.path, ("module 0", *_lines(own, module, number)), tuple(own))]
     for found in _growing(number):
-        other = load(found.path, module.home)
-        lines.append(f"module {number[found]}")
-        lines += _lines(_whole(other, found.named), other, number) if other is not None else [_bytes(found.path)]
-    return "\n".join(lines)
+        other, first = load(found.path, module.home), f"module {number[found]}"
+        if other is None:
+            held = _bytes(found.path)
+            files.append(CountedFile(found.path, (first, held), compiled=held != _NOTHING))
+            continue
+        statements = _whole(other, found.named)
+        files.append(CountedFile(found.path, (first, *_lines(statements, other, number)), tuple(statements)))
+    return tuple(files)
 
 
 def _named(statement: ModuleStatement, name: str, then: str) -> ModuleStatement:
@@ -123,7 +137,7 @@ def home_of(function: Any) -> Path | None:
         function = function.func
     code = getattr(inspect.unwrap(function), "__code__", None)
     path = Path(code.co_filename) if code is not None else None
-    return _home(path.resolve()) if path is not None and path.is_file() else None
+    return home_at(path.resolve()) if path is not None and path.is_file() else None
 
 
 def _growing(number: dict[ImportedFile, int]) -> Iterator[ImportedFile]:
@@ -263,12 +277,15 @@ def _descend(places: list[str], parts: list[str], prefix: str) -> tuple[list[Pat
     return files, places
 
 
+_NOTHING = hashlib.sha256().hexdigest()  # of an empty `__init__.py`
+
+
 def _bytes(path: Path) -> str:
     """A compiled module of the project's own."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def _home(path: Path) -> Path:
+def home_at(path: Path) -> Path:
     """The outermost package around a file; the file itself if it is in none."""
     home = path
     while (home.parent / "__init__.py").is_file():

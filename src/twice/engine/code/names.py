@@ -53,7 +53,7 @@ def used_names(function: FunctionType) -> UsedNames:
     """Every global, closed-over name and import of a function, with the attributes it takes of modules and classes; of
     the functions inside it too. Its locals are not among them, but for those that an import has bound."""
     scan = _Scan(function.__globals__, dict(_cells(function)))
-    codes = list(_codes(function.__code__))
+    codes = list(codes_of(function.__code__))
     reached = tuple(each for code in codes for each in scan.all(list(_steps(code))))
     texts = frozenset(each for code in codes for each in code.co_consts if isinstance(each, str))
     return UsedNames(reached, frozenset(scan.attributes), texts)
@@ -93,11 +93,12 @@ def _cells(function: FunctionType) -> Iterator[tuple[str, Any]]:
             continue
 
 
-def _codes(code: CodeType) -> Iterator[CodeType]:
+def codes_of(code: CodeType) -> Iterator[CodeType]:
+    """The code of a function and of those inside it."""
     yield code
     for each in code.co_consts:
         if isinstance(each, CodeType):
-            yield from _codes(each)
+            yield from codes_of(each)
 
 
 @dataclass(frozen=True)

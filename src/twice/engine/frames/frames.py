@@ -33,6 +33,17 @@ def columns_of(frame: DataFrame) -> tuple[Column, ...]:
     return tuple(Column(field.name, type_text(field.dataType)) for field in frame.schema.fields)
 
 
+def conform(frame: DataFrame, shape: Shape, renamed: Mapping[str, str]) -> DataFrame:
+    new = {old.lower(): name.lower() for old, name in renamed.items()}
+    there = {new.get(name.lower(), name.lower()): name for name in frame.columns}
+    columns = []
+    for column in shape.columns:
+        held = there.get(column.name.lower())
+        value = sf.lit(None) if held is None else sf.col(quoted(held))
+        columns.append(value.cast(column.type).alias(column.name))
+    return frame.select(*columns)
+
+
 def cut(frame: DataFrame, column: str, start: datetime, end: datetime, zone: str | None) -> DataFrame:
     wanted = range_of(columns_of(frame), column, start, end, zone)
     at = sf.col(quoted(wanted.column))
@@ -116,6 +127,22 @@ def duplicates(frame: DataFrame, columns: Sequence[str]) -> int:
     if not _surplus(frame.groupBy(key_hash(frame, columns).alias("key")).count()):
         return 0
     return _surplus(frame.groupBy(*names).count())
+
+
+def lost(frame: DataFrame, other: DataFrame, key: Sequence[str]) -> int:
+    """How many rows have a key that no row of the other frame has, in its types; NULL equals NULL."""
+    theirs = [declared(columns_of(other), name, "the key") for name in key]
+    names = [f"key{at}" for at in range(len(key))]
+    mine = frame.select(
+        *(
+            sf.col(quoted(declared(columns_of(frame), column.name, "the key").name)).cast(column.type).alias(name)
+            for name, column in zip(names, theirs, strict=True)
+        )
+    ).alias("mine")
+    kept = other.select(*(sf.col(quoted(column.name)).alias(name) for name, column in zip(names, theirs, strict=True)))
+    kept = kept.alias("kept")
+    same = [sf.col(f"mine.{name}").eqNullSafe(sf.col(f"kept.{name}")) for name in names]
+    return mine.join(kept, same, "left_anti").count()
 
 
 def sample(frame: DataFrame, slice_: Slice, count: int) -> tuple[Mapping[str, Any], ...]:

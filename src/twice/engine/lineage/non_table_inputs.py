@@ -21,12 +21,13 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 from pyspark import cloudpickle
 
+from twice.core.lineage import source_name
 from twice.core.ports import FUNCTION, PLAN, Leaf
 from twice.engine.catalyst import JavaObject, Jvm, class_name, items, parse
 from twice.engine.code.modules import home_of
 from twice.engine.code.values import identify_function
 from twice.engine.lineage.catalog_functions import catalog_functions
-from twice.engine.lineage.leaves import literal_of
+from twice.engine.lineage.leaves import INPUT, literal_of
 from twice.engine.lineage.scans import digest, source_of, unversioned
 
 _EVERY_FIELD = 2**31 - 1
@@ -95,6 +96,9 @@ def _line(node: JavaObject, jvm: Jvm) -> _Line:
     word = re.split(r"[\s\[(]", text, maxsplit=1)[0]
     if word == "Relation":
         return _Line(f"Relation {source_of(node.relation())}", "", leaf=True)
+    if word == "RelationV2" and node.options().containsKey(INPUT):
+        # Read in a snapshot, and by a class that is made for it: neither is part of what is read.
+        return _Line(f"Relation {source_name(str(node.options().get(INPUT)))} {node.schema().json()}", "", leaf=True)
     if word in _LITERALS:
         leaf = literal_of(node, parse(node.toJSON()), jvm)
         return _Line(f"{word} {leaf.identity if leaf else ''}", "", leaf=True)

@@ -17,8 +17,9 @@ from typing import Any
 
 from py4j.protocol import Py4JJavaError
 
-from twice.core.ports import Leaf
+from twice.core.ports import INPUT_FILES, Leaf
 from twice.engine.catalyst import JavaObject, Jvm, class_name
+from twice.engine.frames.files import INPUT_OPTION
 
 DELTA, FILES = "delta", "files"
 
@@ -28,7 +29,7 @@ _MOST_COMMITS = 1000
 _STATUS = re.compile(r"path=(.*?); isDirectory=\w+; length=(\d+);.*?modification_time=(\d+);")
 
 _BETWEEN = "\x00"
-_WHERE = frozenset({"path", "paths"})
+_WHERE = frozenset({"path", "paths", "basepath", INPUT_OPTION})
 _ACCESS = "fs."
 
 File = tuple[str, str]
@@ -71,6 +72,9 @@ def scan_of(relation: JavaObject, columns: Sequence[str], jvm: Jvm) -> DeltaScan
         return _delta_scan(location, columns, jvm)
     if index == "CatalogFileIndex":
         location, index = location.filterPartitions(_nothing(jvm)), "InMemoryFileIndex"
+    declared = declared_input(relation)
+    if declared is not None:
+        return unversioned(INPUT_FILES, declared)
     if index == "InMemoryFileIndex":
         return _plain_files(location, how_read(relation))
     return unversioned(FILES, index)
@@ -93,10 +97,19 @@ def source_of(relation: JavaObject) -> str:
     """Which table or files a relation is of, wherever they are and whatever they hold now; and how files are read."""
     if not _is_of_files(relation):
         return class_name(relation)
+    declared = declared_input(relation)
+    if declared is not None:
+        return f"input {declared} {how_read(relation)}"
     location = relation.location()
     if class_name(location).endswith(".TahoeLogFileIndex"):
         return str(location.getSnapshot().metadata().id())
     return f"{location.rootPaths().mkString(', ')} {how_read(relation)}"
+
+
+def declared_input(relation: JavaObject) -> str | None:
+    """The input that a relation's files were declared as; None if they were not."""
+    found = relation.options().get(INPUT_OPTION)
+    return str(found.get()) if found.isDefined() else None
 
 
 def place_of(relation: JavaObject) -> str:

@@ -6,7 +6,7 @@ import platform
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
@@ -25,13 +25,17 @@ if TYPE_CHECKING:
 OLDEST_PYTHON = (3, 10)
 OLDEST_SPARK = 4
 FREE_GB = 2
+_INSTALL_SPARK = 'Run: pip install "pyspark>=4.1.4,<4.2"'
+_NEEDED = frozenset({"python", "java", "pyspark", "jars"})
+"""Without these no session can be started."""
+
 _ZONES = ("America/New_York", "Europe/Berlin", "Asia/Kolkata", "Pacific/Auckland", "America/Sao_Paulo", "Africa/Cairo")
 _YEARS = range(2015, 2031)
 
 
 @dataclass(frozen=True)
 class Check:
-    """`fix` is empty where all is well."""
+    """`fix` is empty where nothing is wrong."""
 
     name: str
     ok: bool
@@ -50,16 +54,35 @@ def checks(
     unless one is running; nothing outside a temporary folder and the user's cache is written. `internal`: whether
     Delta's own classes are to be used."""
     cache = cache or jars.cache_folder()
-    first = (
+    first = tuple(quick_checks(cache, internal))
+    fetched = guarded("jars", lambda: _jars(cache))
+    found = tuple(fetched if check.name == "jars" else check for check in first)
+    return (*found, *deep_checks(found, cache, probes, internal))
+
+
+def quick_checks(cache: Path | None = None, internal: bool = True) -> Iterator[Check]:
+    """Those that start no JVM, fetch nothing and write nothing: together a second."""
+    cache = cache or jars.cache_folder()
+    needed = (
         _python(),
-        _guarded("java", _java),
-        _guarded("pyspark", lambda: _pyspark(internal)),
-        _guarded("jars", lambda: _jars(cache)),
-        _disk(cache),
+        guarded("java", _java),
+        guarded("pyspark", lambda: _pyspark(internal)),
+        guarded("jars", lambda: _jars_here(cache)),
     )
-    if not all(check.ok for check in first if check.name != "disk"):
-        return (*first, Check("spark", False, "not tried", "Fix the problems above first."))
-    return (*first, _guarded("archive", lambda: _archive(cache)), *_session_checks(cache, probes or {}, internal))
+    yield from needed
+    yield _disk(cache)
+    if all(check.ok for check in needed):
+        yield guarded("archive", lambda: _archive(cache))
+
+
+def deep_checks(
+    found: Iterable[Check], cache: Path | None = None, probes: Mapping[str, Probe] | None = None, internal: bool = True
+) -> Iterator[Check]:
+    """Those on a session that is started for them, unless the quick ones `found` that none could be."""
+    if not all(check.ok for check in found if check.name in _NEEDED):
+        yield Check("spark", False, "not tried", "Fix the problems above first.")
+        return
+    yield from _session_checks(cache or jars.cache_folder(), probes or {}, internal)
 
 
 def _python() -> Check:
@@ -78,10 +101,10 @@ def _pyspark(internal: bool) -> Check:
     try:
         import pyspark
     except ImportError:
-        return Check("pyspark", False, "not installed", 'Run: pip install "twice[spark]".')
+        return Check("pyspark", False, "not installed", f"{_INSTALL_SPARK}.")
     from twice.engine.session.session import TESTED_SPARK
 
-    found, install = pyspark.__version__, 'Run: pip install "pyspark>=4.1.4,<4.2"'
+    found, install = pyspark.__version__, _INSTALL_SPARK
     if found.startswith(f"{TESTED_SPARK}."):
         return Check("pyspark", True, found)
     if int(found.split(".")[0]) < OLDEST_SPARK:
@@ -94,14 +117,34 @@ def _pyspark(internal: bool) -> Check:
 
 
 def _jars(cache: Path) -> Check:
-    found = jars.ready(cache)
-    return Check("jars", True, f"{len(found)} jars with the right sha256 in {found[0].parent}")
+    """Fetched, where they are missing."""
+    jars.ready(cache)
+    return _jars_here(cache)
+
+
+def _jars_here(cache: Path) -> Check:
+    """As they are in the cache, without fetching what is missing."""
+    lock, folder = jars.locked(), cache / "jars"
+    missing = [jar for jar in lock.jars if not (folder / jar.name).exists()]
+    if missing:
+        size = sum(jar.size for jar in missing) >> 20
+        later = f"the first run fetches them ({len(missing)} jars, {size} MB), or python -m twice.engine.session.jars"
+        return Check("jars", True, f"{_delta_of(lock)}, not in {folder} yet: {later}")
+    for jar in lock.jars:
+        jars.check(folder / jar.name, jar)
+    return Check("jars", True, f"{_delta_of(lock)}: {len(lock.jars)} jars with the right sha256 in {folder}")
+
+
+def _delta_of(lock: jars.Lock) -> str:
+    return f"Delta {lock.packages[0].rpartition(':')[2]}"
 
 
 def _archive(cache: Path) -> Check:
+    if any(not (cache / "jars" / jar.name).exists() for jar in jars.locked().jars):
+        return Check("archive", True, "none yet: it belongs to the jars")
     from twice.engine.session.session import archive_for
 
-    archive = archive_for(find_java(), jars.ready(cache), cache)
+    archive = archive_for(find_java(), tuple(cache / "jars" / jar.name for jar in jars.locked().jars), cache)
     if archive.made:
         return Check("archive", True, f"{archive.path} ({archive.path.stat().st_size >> 20} MB)")
     # Only slower, so not a failure.
@@ -109,11 +152,21 @@ def _archive(cache: Path) -> Check:
 
 
 def _disk(cache: Path) -> Check:
-    places = {Path(tempfile.gettempdir()), next(p for p in (cache, *cache.parents) if p.exists()), Path.cwd()}
-    free = {place: shutil.disk_usage(place).free for place in places}
-    place, least = min(free.items(), key=lambda item: item[1])
-    ok = least >= FREE_GB << 30
-    return Check("disk", ok, f"{least / (1 << 30):.1f} GB free at {place}", "" if ok else "Free some space there.")
+    places = {Path(tempfile.gettempdir()), existing_part(cache), Path.cwd()}
+    return min((room("disk", place) for place in sorted(places)), key=lambda found: found[1])[0]
+
+
+def existing_part(folder: Path) -> Path:
+    """The folder, or the nearest one above it that exists: what a first write would make it in."""
+    return next(place for place in (folder, *folder.parents) if place.exists())
+
+
+def room(name: str, place: Path) -> tuple[Check, int]:
+    """How much is free where a folder is, in bytes, and whether that is enough."""
+    free = shutil.disk_usage(place).free
+    ok = free >= FREE_GB << 30
+    found = Check(name, ok, f"{free / (1 << 30):.1f} GB free at {place}", "" if ok else "Free some space there.")
+    return found, free
 
 
 def _session_checks(cache: Path, probes: Mapping[str, Probe], internal: bool) -> Iterator[Check]:
@@ -121,10 +174,10 @@ def _session_checks(cache: Path, probes: Mapping[str, Probe], internal: bool) ->
         try:
             with _session(Path(folder), cache) as session:
                 yield Check("spark", True, f"Spark {session.version}, {session.sparkContext.master}")
-                yield _guarded("delta", lambda: _delta(session, str(Path(folder) / "table"), internal))
-                yield _guarded("zones", lambda: _zones(session))
+                yield guarded("delta", lambda: _delta(session, str(Path(folder) / "table"), internal))
+                yield guarded("zones", lambda: _zones(session))
                 for name, probe in probes.items():
-                    yield _guarded(name, partial(probe, session, Path(folder) / name))
+                    yield guarded(name, partial(probe, session, Path(folder) / name))
         except TwiceError as error:
             yield Check("spark", False, error.what, error.fix)
 
@@ -193,7 +246,7 @@ def _theirs(session: SparkSession, zone: str, instants: list[datetime]) -> list[
     return [] if row is None else [int(offset) for offset in row.offsets]
 
 
-def _guarded(name: str, check: Callable[[], Check]) -> Check:
+def guarded(name: str, check: Callable[[], Check]) -> Check:
     try:
         return check()
     except TwiceError as error:

@@ -13,14 +13,17 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
+from uuid import uuid4
 
 from pyspark import SparkContext
+from pyspark.sql import SparkSession
 
 from twice.core.failure.interruption import SIGNALS
+from twice.core.failure.stopping import waits_for_threads
 
 _LATER_S = 0.05
 Handler = Callable[[int, FrameType | None], object]
@@ -63,7 +66,8 @@ class _Stopping:
         except BaseException:
             # Only now: who does not stop at once (a backfill finishes what it has in hand) needs its jobs and its line.
             _drop_line(frame)
-            threading.Thread(target=stop_jobs, name="twice-stop", daemon=True).start()
+            if not waits_for_threads():  # else the jobs are those of other threads, one of which may be publishing
+                threading.Thread(target=stop_jobs, name="twice-stop", daemon=True).start()
             raise
 
 
@@ -103,6 +107,23 @@ def stop_jobs() -> None:
     if context is not None:
         with suppress(Exception):
             context.cancelAllJobs()
+
+
+@contextmanager
+def ending_jobs(session: SparkSession) -> Iterator[Callable[[], None]]:
+    """A call for other threads that ends the jobs this one has begun in the block: each has this thread's tag."""
+    tag, context = f"twice-{uuid4().hex}", session.sparkContext
+    context.addJobTag(tag)
+
+    def end() -> None:
+        with suppress(Exception):
+            context.cancelJobsWithTag(tag)
+
+    try:
+        yield end
+    finally:
+        with suppress(Exception):
+            context.removeJobTag(tag)
 
 
 def _unless_interrupted(record: logging.LogRecord) -> bool:

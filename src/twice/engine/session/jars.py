@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from twice.core.ports import SILENT, Progress
 from twice.engine.session.java import find_java
 from twice.errors import EnvironmentProblem, TwiceError
 
@@ -59,7 +60,7 @@ def spark_home() -> Path:
     return Path(_find_spark_home())  # type: ignore[no-untyped-call]
 
 
-def ready(cache: Path, lock: Lock | None = None) -> tuple[Path, ...]:
+def ready(cache: Path, lock: Lock | None = None, progress: Progress = SILENT) -> tuple[Path, ...]:
     """The locked jars, in the lock's order; missing ones are resolved first. Every file is checked each time.
 
     Dying here leaves a temporary folder and never a half-written jar: each is renamed into place once it is whole.
@@ -67,6 +68,7 @@ def ready(cache: Path, lock: Lock | None = None) -> tuple[Path, ...]:
     lock = lock or locked()
     folder = cache / "jars"
     if missing := [jar for jar in lock.jars if not (folder / jar.name).exists()]:
+        progress.begins(f"fetching {' and '.join(jar.name for jar in missing)}, once", "Spark")
         _resolve(folder, lock, missing)
     for jar in lock.jars:
         check(folder / jar.name, jar)

@@ -19,6 +19,7 @@ from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from twice.core.ports import SILENT, Progress
 from twice.engine.session import archive as archives
 from twice.engine.session import interrupts, jars
 from twice.engine.session.java import Java, find_java, remember_packages
@@ -87,11 +88,11 @@ class SessionSettings:
         return self.folder / "spark.log"
 
 
-def base(settings: SessionSettings) -> SparkSession:
+def base(settings: SessionSettings, progress: Progress = SILENT) -> SparkSession:
     """The caller's own session if there is one, else the embedded one."""
     refuse_remote()
     found = existing()
-    return found if found is not None else embedded(settings)
+    return found if found is not None else embedded(settings, progress)
 
 
 def existing() -> SparkSession | None:
@@ -105,12 +106,13 @@ def existing() -> SparkSession | None:
     return session
 
 
-def embedded(settings: SessionSettings) -> SparkSession:
+def embedded(settings: SessionSettings, progress: Progress = SILENT) -> SparkSession:
     """Start Spark in this process's own JVM. The JVM ends with `close`, at the latest with the process; at once, where
     the start is interrupted."""
     refuse_remote()
     java = find_java()
-    delta = jars.ready(settings.cache)
+    delta = jars.ready(settings.cache, progress=progress)
+    progress.begins("starting", "Spark")
     archive = archive_for(java, delta, settings.cache) if settings.archive != "off" else None
     wanted = _conf(settings, delta, archive)
     settings.folder.mkdir(parents=True, exist_ok=True)
@@ -150,13 +152,22 @@ def run_of(session: SparkSession) -> str | None:
     return session.conf.get(_RUN, None)
 
 
-def close(spark: SparkSession) -> None:
+def close_running(progress: Progress) -> None:
+    """End the session of this process, which is about to end itself. Without one nothing happens."""
+    session = SparkSession._instantiatedSession
+    if session is not None:
+        close(session, progress)
+
+
+def close(spark: SparkSession, progress: Progress = SILENT) -> None:
     """End the embedded session and wait for its JVM. A second call does nothing."""
     gateway: Any = SparkContext._gateway
     if gateway is None or spark._jvm is not gateway.jvm:
         return
     interrupts.give_back()
     archive, process, end = spark.sparkContext._conf.get(_ARCHIVE), gateway.proc, gateway.shutdown
+    drafts = archive is not None and not archives.Archive(Path(archive)).made
+    progress.begins("caching classes for faster starts" if drafts else "ending", "Spark")
     with suppress(Exception):  # a JVM that is already gone needs no stopping
         spark.stop()
     with suppress(Exception):
@@ -295,7 +306,7 @@ def _start_jvm(conf: SparkConf, log: Path) -> None:
         except PySparkException as error:
             raise EnvironmentProblem(
                 f"Java ended before Spark could start: {_last_line(log, begun)}",
-                fix=f"All of its output is in {log}. Try: twice doctor.",
+                fix=f"All of its output is in {log}. Try: twice doctor --deep.",
             ) from error
     SparkContext._ensure_initialized(gateway=gateway)
 

@@ -86,7 +86,7 @@ def connect(url: URL, it: str = "ledger") -> Engine:
         raise problem(
             f"the driver for {url.get_backend_name()} is not installed",
             url,
-            'Install it: pip install "twice[postgres]".',
+            'Install it: pip install "psycopg[binary]>=3.2".',
             it,
         ) from error
 

@@ -8,6 +8,8 @@ unique index lets one of them past `prepared`.
 
 from __future__ import annotations
 
+from functools import cache
+
 from sqlalchemy import (
     BigInteger,
     Boolean,
@@ -16,6 +18,7 @@ from sqlalchemy import (
     ForeignKey,
     Index,
     Integer,
+    MetaData,
     PrimaryKeyConstraint,
     Table,
     Text,
@@ -24,7 +27,17 @@ from sqlalchemy import (
 )
 
 from twice.core.ledger.outbox import EffectState
-from twice.ledgers.database.schema import NAME, UtcTime, listed, metadata
+from twice.ledgers.database.schema import (
+    HAS_LEFTOVERS,
+    IS_OPEN,
+    IS_QUARANTINED,
+    NAME,
+    UtcTime,
+    attempts,
+    listed,
+    metadata,
+    runs,
+)
 
 # SQLite counts up by itself only in a column whose type is exactly INTEGER.
 _ID = BigInteger().with_variant(Integer, "sqlite")
@@ -77,15 +90,20 @@ effect_events = Table(
 UNCOUNTED_STATES = tuple(state.value for state in EffectState if not state.counts)
 COUNTS = text(f"state NOT IN ({listed(UNCOUNTED_STATES)})")
 
-Index(
-    "twice_effects_said",
-    effects.c.task,
-    effects.c.label,
-    effects.c.name,
-    effects.c.occasion,
-    unique=True,
-    sqlite_where=COUNTS,
-    postgresql_where=COUNTS,
-)
 Index("twice_effects_due", effects.c.state, effects.c.due, effects.c.id)
 Index("twice_effect_events_of", effect_events.c.effect, effect_events.c.id)
+
+
+@cache
+def whole_schema() -> MetaData:
+    """The ledger's tables with the indices over some of a table's rows, for migrations and the tests of them. To
+    describe such an index SQLAlchemy loads the dialects of both databases, and a ledger has one."""
+    for name, where, columns in (
+        ("twice_attempts_open", IS_OPEN, (attempts.c.fence,)),
+        ("twice_attempts_leftover", HAS_LEFTOVERS, (attempts.c.fence,)),
+        ("twice_runs_quarantined", IS_QUARANTINED, (runs.c.task, runs.c.label)),
+    ):
+        Index(name, *columns, sqlite_where=where, postgresql_where=where)
+    occasion = (effects.c.task, effects.c.label, effects.c.name, effects.c.occasion)
+    Index("twice_effects_said", *occasion, unique=True, sqlite_where=COUNTS, postgresql_where=COUNTS)
+    return metadata

@@ -25,7 +25,7 @@ _LOOK_FIRST = "run again: it will look first."
 _SERVER = "Check that the server is up and that this machine reaches it; then " + _LOOK_FIRST
 _GRANT = "Give this user CONNECT on the database, and USAGE and CREATE on the schema; docs/ledger.md lists it."
 
-# SQLite's own words: they are part of its stable interface.
+# SQLite's messages: they are part of its stable interface.
 SQLITE = (
     KnownError(
         "database is locked",

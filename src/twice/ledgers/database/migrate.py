@@ -25,13 +25,13 @@ def migrate(engine: Engine) -> str | None:
     back, too."""
     with plain_errors(engine.url):
         with engine.begin() as connection:
-            if _version(connection) == HEAD:
+            if version_of(connection) == HEAD:
                 return HEAD
         with for_writing(engine).begin() as connection:
             lock_schema(connection)
-            found = _version(connection)
+            found = version_of(connection)
             if found != HEAD:
-                _refuse_newer(engine, found)
+                refuse_newer(engine, found)
                 upgrade(connection)
             return found
 
@@ -43,7 +43,8 @@ def known_versions() -> set[str]:
     return {script.revision for script in ScriptDirectory(str(MIGRATIONS)).walk_revisions()}
 
 
-def _version(connection: Connection) -> str | None:
+def version_of(connection: Connection) -> str | None:
+    """The schema of the ledger that is there; None if there is none."""
     if not inspect(connection).has_table(VERSION_TABLE):
         return None
     return connection.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar_one_or_none()
@@ -58,12 +59,12 @@ def lock_schema(connection: Connection) -> None:
         connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": _ADVISORY_LOCK})
 
 
-def _refuse_newer(engine: Engine, found: str | None) -> None:
+def refuse_newer(engine: Engine, found: str | None) -> None:
     if found is not None and found not in known_versions():
         raise problem(
             f"a newer twice made this ledger (its schema is {found}, this twice knows up to {HEAD})",
             engine.url,
-            "Upgrade twice: pip install --upgrade twice.",
+            "Install the twice that made it, or a newer one.",
         )
 
 

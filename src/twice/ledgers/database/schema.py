@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime, timezone
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import (
     BigInteger,
@@ -41,12 +41,14 @@ from sqlalchemy import (
     UniqueConstraint,
     text,
 )
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from twice.core.ledger.record import AttemptState
 
-HEAD = "0009"
+if TYPE_CHECKING:
+    from sqlalchemy.dialects import postgresql, sqlite
+
+HEAD = "0013"
 """The newest migration. Known without loading alembic, which most openings do not need."""
 
 VERSION_TABLE = "twice_schema"
@@ -92,7 +94,7 @@ def _from_text(value: str | None) -> datetime | None:
 _FENCE = BigInteger().with_variant(Integer, "sqlite")
 
 # Compared by bytes everywhere, as Python sorts them: claims lock slices in this order.
-NAME = Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
+NAME = Text().with_variant(Text(collation="C"), "postgresql")
 
 metadata = MetaData()
 
@@ -266,21 +268,13 @@ def listed(states: tuple[str, ...]) -> str:
     return ", ".join(f"'{state}'" for state in states)
 
 
-# As text, in the index and in the query: SQLite uses a partial index only where it sees the same words.
+# As text, in the index (`whole_schema`) and in the query: SQLite uses such an index only where it sees the same words.
 IS_OPEN = text(f"state IN ({listed(OPEN_STATES)})")
 IS_QUARANTINED = text("quarantined IS NOT NULL")
 HAS_LEFTOVERS = text(f"NOT discarded AND state IN ({listed(LEFTOVER_STATES)})")
 
 Index("twice_attempts_by_task", attempts.c.task, attempts.c.fence)
-Index("twice_attempts_open", attempts.c.fence, sqlite_where=IS_OPEN, postgresql_where=IS_OPEN)
-Index("twice_attempts_leftover", attempts.c.fence, sqlite_where=HAS_LEFTOVERS, postgresql_where=HAS_LEFTOVERS)
-Index(
-    "twice_runs_quarantined",
-    runs.c.task,
-    runs.c.label,
-    sqlite_where=IS_QUARANTINED,
-    postgresql_where=IS_QUARANTINED,
-)
+Index("twice_runs_by_last_fence", runs.c.last_fence)
 Index("twice_slices_by_label", slices.c.task, slices.c.label, slices.c.fence)
 Index("twice_leases_by_fence", leases.c.fence)
 Index("twice_batches_by_state", batches.c.backfill, batches.c.state, batches.c.position)
@@ -296,4 +290,10 @@ def insert_or(connection: Connection, table: Table) -> sqlite.Insert | postgresq
 @cache
 def insert_in(dialect: str, table: Table) -> sqlite.Insert | postgresql.Insert:
     """The same, for a statement that is kept. Kept itself: the columns of `excluded` are long in the making."""
-    return postgresql.insert(table) if dialect == "postgresql" else sqlite.insert(table)
+    if dialect == "postgresql":
+        from sqlalchemy.dialects import postgresql
+
+        return postgresql.insert(table)
+    from sqlalchemy.dialects import sqlite
+
+    return sqlite.insert(table)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from sqlalchemy import bindparam, update
 
-from twice.core.ledger.record import AttemptState, Claim, Facts
+from twice.core.ledger.record import AcceptedSlice, AttemptState, Claim, Facts
+from twice.core.table.token import Kind
 from twice.ledgers.database.errors import problem
 from twice.ledgers.database.outage import retrying_outages
 from twice.ledgers.database.own_rows import in_any_table
 from twice.ledgers.database.schema import attempts, insert_or
 from twice.ledgers.database.transactions import Records
 from twice.ledgers.runs import transitions
+from twice.ledgers.runs.facts import add_acceptances
 from twice.ledgers.runs.history import fence_of
 
 _DISCARDED = (
@@ -45,8 +47,8 @@ class SqlAttempts(Records):
             fence = fence_of(connection, self._own, attempt)
             if fence is None:
                 raise problem(
-                    f"attempt {attempt} is not in this ledger: it was replaced, or its environment was given a name, "
-                    "while the attempt ran. "
+                    f"attempt {attempt} is not in this ledger: it was replaced, or its environment was dropped or "
+                    "given a name, while the attempt ran. "
                     "The table holds what the attempt published",
                     self._engine.url,
                     "Run again: it will look at the table first.",
@@ -71,7 +73,7 @@ class SqlAttempts(Records):
             connection.execute(_DISCARDED, self._own.any_table() | {"named": attempt})
 
     @retrying_outages
-    def record_takeover(self, task: str, attempt: str, holder: str, why: str) -> None:
+    def record_takeover(self, task: str, attempt: str, holder: str, why: str, kind: Kind = "takeover") -> None:
         """Dying here leaves it in the table alone, and the table's commit has the same."""
         with self._writing() as connection:
             self._own.register(connection, [task])
@@ -79,7 +81,7 @@ class SqlAttempts(Records):
             takeover = {
                 "id": attempt,
                 "task": self._own.key(task),
-                "kind": "takeover",
+                "kind": kind,
                 "state": AttemptState.PUBLISHED.value,
                 "holder": holder,
                 "started": now,
@@ -89,3 +91,25 @@ class SqlAttempts(Records):
             }
             once = insert_or(connection, attempts).on_conflict_do_nothing(index_elements=[attempts.c.id])
             connection.execute(once, takeover)
+
+    @retrying_outages
+    def record_acceptance(self, task: str, attempt: str, holder: str, why: str, what: Sequence[AcceptedSlice]) -> None:
+        """Dying here has recorded all of it or nothing."""
+        with self._writing() as connection:
+            self._own.register(connection, [task])
+            now = self._time(connection)
+            accepted = {
+                "id": attempt,
+                "task": self._own.key(task),
+                "kind": "accept",
+                "state": AttemptState.UNCHANGED.value,
+                "holder": holder,
+                "started": now,
+                "finished": now,
+                "discarded": True,
+                "why": why,
+            }
+            once = insert_or(connection, attempts).on_conflict_do_nothing(index_elements=[attempts.c.id])
+            fence = connection.execute(once.returning(attempts.c.fence), accepted).scalar_one_or_none()
+            if fence is not None and what:
+                add_acceptances(connection, fence, self._own.key(task), what)

@@ -20,16 +20,28 @@ from sqlalchemy import (
     exists,
     func,
     insert,
+    or_,
     select,
     update,
 )
 
-from twice.core.ledger.record import TABLE, AttemptState, Facts, InputRecord, Pinned, SliceRecord
+from twice.core.ledger.record import (
+    ACCEPTED,
+    RECIPE,
+    TABLE,
+    AcceptedSlice,
+    AttemptState,
+    Facts,
+    InputRecord,
+    Pinned,
+    SliceRecord,
+)
 from twice.ledgers.database.outage import retrying_outages
 from twice.ledgers.database.own_rows import OF_FENCE, OwnRows
 from twice.ledgers.database.parts import in_parts
 from twice.ledgers.database.schema import attempts, audits, inputs, runs, slices
 from twice.ledgers.database.transactions import Records
+from twice.ledgers.runs.code_parts import keep_parts
 from twice.ledgers.runs.history import input_record
 
 _FORGET_INPUTS = delete(inputs).where(inputs.c.fence == OF_FENCE)
@@ -38,6 +50,9 @@ _ADD_INPUTS, _ADD_AUDITS = insert(inputs), insert(audits)
 _NOTES_AND_SECONDS = select(attempts.c.notes, attempts.c.seconds).where(attempts.c.fence == OF_FENCE)
 _LEARN_OF_ATTEMPT = update(attempts).where(attempts.c.fence == OF_FENCE)
 _EXPECTED = select(slices.c.label, slices.c.expected).where(slices.c.fence == OF_FENCE)
+
+_CONFIRMED = (TABLE, RECIPE)
+"""Kinds of records of which the newest counts: of the publish, or of a later run that found it right."""
 
 _CODE = bindparam("code", type_=Text)
 _LEARN_OF_SLICE = (
@@ -57,6 +72,7 @@ def learn(connection: Connection, fence: int, facts: Facts) -> None:
     """Merge what an attempt has learnt into what is known of it. Nothing known is forgotten."""
     _learn_of_attempt(connection, fence, facts)
     _learn_of_slices(connection, fence, facts.slices)
+    keep_parts(connection, fence, facts.code_parts)
     if facts.inputs:
         rows = [vars(record) | {"fence": fence, "position": position} for position, record in enumerate(facts.inputs)]
         connection.execute(_FORGET_INPUTS, {OF_FENCE.key: fence})
@@ -129,6 +145,11 @@ class SqlInputs(Records):
             return {label: records for part in parts for label, records in part.items()}
 
     @retrying_outages
+    def accepted(self, task: str, table: str) -> Mapping[str, Pinned]:
+        with self._reading() as connection:
+            return read_acceptances(connection, self._own, task, table)
+
+    @retrying_outages
     def pins(self, task: str, table: str) -> Mapping[str, Pinned]:
         with self._reading() as connection:
             return read_pins(connection, self._own, task, table)
@@ -138,10 +159,10 @@ def read_inputs(
     connection: Connection, own: OwnRows, task: str, *which: ColumnElement[bool]
 ) -> dict[str, tuple[InputRecord, ...]]:
     """What each published slice of a task was computed from, by label. Later attempts that found nothing to do bring
-    their pinned tables up to date: up to those versions the slice is known to be right."""
+    their pinned tables up to date (up to those versions the slice is known to be right), and its recipe."""
     found: dict[str, dict[tuple[str, str, int], InputRecord]] = defaultdict(dict)
     for row in _input_rows(connection, own, task, *which):
-        position = -1 if row.kind == TABLE else row.position
+        position = -1 if row.kind in _CONFIRMED else row.position
         found[row.label][row.kind, row.name, position] = input_record(row)
     return {label: tuple(records.values()) for label, records in found.items()}
 
@@ -153,9 +174,46 @@ def read_pins(connection: Connection, own: OwnRows, task: str, table: str) -> di
     return {row.label: Pinned(row.version, row.fence, row.identity) for row in rows}
 
 
+def add_acceptances(connection: Connection, fence: int, task: str, what: Sequence[AcceptedSlice]) -> None:
+    """What an attempt of a person's accepts: each slice as it is published now."""
+    held = [{"fence": fence, "task": task, "label": each.label, "expected": each.generation} for each in what]
+    connection.execute(insert(slices), held)
+    records = [
+        InputRecord(each.label, ACCEPTED, table, None, version)
+        for each in what
+        for table, version in each.versions.items()
+    ]
+    if records:
+        connection.execute(
+            _ADD_INPUTS, [vars(each) | {"fence": fence, "position": position} for position, each in enumerate(records)]
+        )
+
+
+def read_acceptances(connection: Connection, own: OwnRows, task: str, table: str) -> dict[str, Pinned]:
+    """The newest of each slice, of the generation that it has now. Where it is on record who published that, only what
+    was accepted after it: a mark that was set back may come to where it was."""
+    person, publisher = attempts.alias("person"), attempts.alias("publisher")
+    as_it_is = and_(
+        *(slices.c[name] == runs.c[name] for name in ("task", "label")), slices.c.expected == runs.c.generation
+    )
+    found = (
+        select(inputs.c.label, inputs.c.version, inputs.c.fence)
+        .select_from(
+            runs.join(slices, as_it_is)
+            .join(person, and_(person.c.fence == slices.c.fence, person.c.kind == "accept"))
+            .join(inputs, and_(inputs.c.fence == person.c.fence, inputs.c.label == runs.c.label))
+            .outerjoin(publisher, publisher.c.id == runs.c.attempt)
+        )
+        .where(own.among(runs.c.task, task), inputs.c.kind == ACCEPTED, inputs.c.name == table)
+        .where(or_(publisher.c.fence.is_(None), publisher.c.fence < person.c.fence))
+        .order_by(inputs.c.fence)
+    )
+    return {row.label: Pinned(row.version, row.fence) for row in connection.execute(found)}
+
+
 def _input_rows(connection: Connection, own: OwnRows, task: str, *which: ColumnElement[bool]) -> Iterator[Any]:
-    """Those of the publishing attempts; then, oldest first, the tables of later ones that found nothing to do. Of a
-    publish that was adopted the attempt is not on record: the same is known from those that found it right."""
+    """Those of the publishing attempts; then, oldest first, the tables and recipes of later ones that found nothing
+    to do. Of a publish that was adopted the attempt is not on record: those that found it right say the same."""
     shown = select(inputs).select_from(
         runs.join(attempts, attempts.c.id == runs.c.attempt).join(
             inputs, and_(inputs.c.fence == attempts.c.fence, inputs.c.label == runs.c.label)
@@ -168,7 +226,7 @@ def _input_rows(connection: Connection, own: OwnRows, task: str, *which: ColumnE
         .join(later, and_(later.c.fence == slices.c.fence, later.c.fence > publisher.c.fence))
         .join(inputs, and_(inputs.c.fence == later.c.fence, inputs.c.label == runs.c.label))
     )
-    unchanged = (later.c.state == AttemptState.UNCHANGED.value, inputs.c.kind == TABLE)
+    unchanged = (later.c.state == AttemptState.UNCHANGED.value, inputs.c.kind.in_(_CONFIRMED))
     of_task = own.among(runs.c.task, task)
     yield from connection.execute(shown.where(of_task, *which))
     yield from connection.execute(confirmed.where(of_task, *unchanged, *which).order_by(inputs.c.fence))

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import BindParameter, Connection, Integer, Select, and_, bindparam, func, select, union
+from sqlalchemy import BindParameter, Connection, Integer, Select, and_, bindparam, exists, func, select, union
 
 from twice.core.audit import AuditResult
 from twice.core.ledger.record import (
+    OVERWROTE,
     AttemptRecord,
     AttemptState,
     InputRecord,
@@ -229,6 +230,7 @@ def _publish_record(row: Any) -> PublishRecord:
         aim_of(row.expected or 0, row.aim),
         row.fingerprint,
         Changes() if row.kind == "reset" else changes,
+        row.overwrote,
     )
 
 
@@ -248,8 +250,11 @@ _PUBLISHERS = (
     select(runs.c.label, attempts.c.fence).join(attempts, attempts.c.id == runs.c.attempt).where(runs.c.task == OF_TASK)
 )
 
+_OVER_OTHERS = exists().where(
+    inputs.c.fence == slices.c.fence, inputs.c.label == slices.c.label, inputs.c.kind == OVERWROTE
+)
 _PUBLISHES = (
-    select(slices, attempts.c.version, attempts.c.kind, attempts.c.changes)
+    select(slices, attempts.c.version, attempts.c.kind, attempts.c.changes, _OVER_OTHERS.label("overwrote"))
     .join(attempts, attempts.c.fence == slices.c.fence)
     .where(slices.c.task == OF_TASK, attempts.c.state == AttemptState.PUBLISHED.value)
     .order_by(slices.c.fence)

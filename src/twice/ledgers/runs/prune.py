@@ -3,9 +3,10 @@
 Of attempts stay: the one that published a slice as it is now (with its inputs: they show whether it is stale), the last
 of each slice, the newest that found a slice unchanged by the versions of its tables, the first that froze the end of
 what the next run publishes, the one that moved a mark furthest, those that are open or may have left staged files, and
-every decision of a person (a mark that was reset, a table that was taken over). Of effects stays for ever that they
-were sent; their text, the receiver's reply and the steps of their lives go. Of a backfill that restates stays the
-name: begun again by it, it must find itself done.
+every decision of a person (a mark that was reset, a table that was taken over, what was accepted). What code was made
+of stays as long as a published slice or an attempt that stays is of it. Of effects stays for
+ever that they were sent; their text, the receiver's reply and the steps of their lives go. Of a backfill that restates
+stays the name: begun again by it, it must find itself done.
 
 Every function is one transaction of the caller's. Dying between two leaves the rest to the next call.
 """
@@ -39,6 +40,7 @@ from twice.ledgers.database.schema import (
     runs,
     slices,
 )
+from twice.ledgers.runs.code_parts import code_parts, drop_parts, is_unused
 from twice.ledgers.runs.proofs import proofs
 
 PART = 500
@@ -46,7 +48,7 @@ PART = 500
 
 _SETTLED = [state.value for state in EffectState if state.needs is Needs.NOTHING]
 _OVER = [state.value for state in BackfillState if state.over]
-_BY_A_PERSON = ("reset", "takeover")
+_BY_A_PERSON = ("reset", "takeover", "accept", "rebuild", "adopt")
 
 
 def prune_attempts(connection: Connection, own: OwnRows, before: datetime) -> int:
@@ -69,6 +71,11 @@ def prune_attempts(connection: Connection, own: OwnRows, before: datetime) -> in
             connection.execute(delete(table).where(table.c.fence.in_(fences)))
         connection.execute(delete(attempts).where(attempts.c.fence.in_(fences)))
     return len(fences)
+
+
+def prune_code_parts(connection: Connection, own: OwnRows, _: datetime) -> int:
+    """However new: what nothing on record is of, no later reason is made from."""
+    return drop_parts(connection, and_(own.of_any_table(code_parts.c.task), is_unused()), PART)
 
 
 def prune_effects(connection: Connection, own: OwnRows, before: datetime) -> int:
@@ -141,7 +148,7 @@ def _confirming() -> Select[int]:
     return (
         select(func.max(inputs.c.fence))
         .join(attempts, attempts.c.fence == inputs.c.fence)
-        .where(attempts.c.state == AttemptState.UNCHANGED.value)
+        .where(attempts.c.state == AttemptState.UNCHANGED.value, attempts.c.kind.not_in(_BY_A_PERSON))
         .group_by(attempts.c.task, inputs.c.label, table)
     )
 

@@ -23,6 +23,8 @@ from twice.ledgers.database.schema import (
     runs,
     slices,
 )
+from twice.ledgers.runs.code_parts import code_parts
+from twice.ledgers.runs.looks import move_looks
 from twice.ledgers.runs.proofs import proofs
 from twice.ledgers.runs.publishes import move_forward
 
@@ -91,6 +93,7 @@ def move_key(connection: Connection, old: str, new: str, rows: Rows | None = Non
                 _SETTLING[table](connection, old, new, which)
             connection.execute(update(table).where(which).values(task=new))
     if rows is None:
+        move_looks(connection, old, new)
         _move_backfills(connection, old, new)
 
 
@@ -164,10 +167,21 @@ def _settle_effects(connection: Connection, old: str, new: str, which: ColumnEle
     )
 
 
+def _settle_code_parts(connection: Connection, _: str, new: str, which: ColumnElement[bool]) -> None:
+    """One hash has the same parts under both."""
+    of_new = select(code_parts.c.code_hash).where(code_parts.c.task == new)
+    connection.execute(delete(code_parts).where(which, code_parts.c.code_hash.in_(of_new)))
+
+
 def _labels(table: Table, task: str) -> Select[str]:
     return select(table.c.label).where(table.c.task == task)
 
 
 # Attempts, then leases, then runs: the order in which every other transaction locks them.
-_TABLES = (attempts, slices, leases, runs, batches, planned, effects, proofs)
-_SETTLING = {leases: _settle_leases, runs: _settle_runs, effects: _settle_effects}
+_TABLES = (attempts, slices, leases, runs, batches, planned, effects, proofs, code_parts)
+_SETTLING = {
+    leases: _settle_leases,
+    runs: _settle_runs,
+    effects: _settle_effects,
+    code_parts: _settle_code_parts,
+}

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TextIO
+from io import StringIO
+from typing import TextIO, cast
 
 from rich.console import Console
 
 from twice.lint.finding import LintResult
 from twice.lint.report import github, json_document, sarif, text
 
-__all__ = ["OUTPUTS", "render", "write"]
+__all__ = ["OUTPUTS", "coloured", "render", "write"]
 
 _DOCUMENTS: dict[str, Callable[[LintResult], str]] = {
     "json": json_document.render,
@@ -18,6 +19,7 @@ _DOCUMENTS: dict[str, Callable[[LintResult], str]] = {
     "github": github.render,
 }
 OUTPUTS = ("text", *_DOCUMENTS)
+_NARROWEST = 40
 
 
 def render(result: LintResult, output: str = "text", *, statistics: bool = False) -> str:
@@ -27,10 +29,14 @@ def render(result: LintResult, output: str = "text", *, statistics: bool = False
     return _DOCUMENTS[output](result)
 
 
+def coloured(result: LintResult, width: int) -> str:
+    """The text for a terminal of that width. A source line is shown as far as it fits, so that the caret below it
+    points at what it means; prose is left to be folded."""
+    console = Console(file=StringIO(), force_terminal=True, width=width)
+    console.print(text.report(result, widest=max(width, _NARROWEST) - text.BESIDE_SOURCE), end="", soft_wrap=True)
+    return cast("StringIO", console.file).getvalue()
+
+
 def write(result: LintResult, stream: TextIO, output: str = "text", *, statistics: bool = False) -> None:
-    """Send the report to `stream`. Colour appears only when the stream is a terminal."""
-    if output == "text" and stream.isatty():
-        # soft_wrap: a long source line must stay one line, or its caret points at nothing.
-        Console(file=stream).print(text.report(result, statistics=statistics), end="", soft_wrap=True)
-        return
+    """Send the report to `stream`, without colour."""
     stream.write(render(result, output, statistics=statistics))

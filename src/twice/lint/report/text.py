@@ -13,16 +13,18 @@ from twice.lint.finding import FAMILIES, RANK, Finding, LintResult, Severity
 _COLOUR: dict[Severity, str] = {"error": "bold red", "warning": "yellow", "info": "cyan"}
 _WIDEST = 120
 """Characters of a source line that are shown; around the finding when the line is longer."""
+BESIDE_SOURCE = 9
+"""Columns of its line that a source line cannot use: its number, and the last one, in which some terminals wrap."""
 
 
-def report(result: LintResult, *, statistics: bool = False) -> Text:
+def report(result: LintResult, *, statistics: bool = False, widest: int = _WIDEST) -> Text:
     """The whole report. `.plain` is what a pipe or a file gets."""
     out = Text()
     for path, findings in groupby(result.findings, key=lambda finding: finding.path):
         mine = list(findings)
         out.append(f"{path}", style="bold underline").append(f"  {_counts(mine)}\n\n")
         for finding in mine:
-            out.append_text(_finding(finding)).append("\n")
+            out.append_text(_finding(finding, widest)).append("\n")
     for notice in result.notices:
         out.append(f"{notice.path}:{notice.line}: ").append("notice", style="magenta")
         out.append(f" {notice.message}\n")
@@ -33,12 +35,12 @@ def report(result: LintResult, *, statistics: bool = False) -> Text:
     return out.append_text(_summary(result))
 
 
-def _finding(finding: Finding) -> Text:
+def _finding(finding: Finding, widest: int) -> Text:
     out = Text(f"{finding.path}:{finding.line}:{finding.column}: ")
     out.append(finding.severity, style=_COLOUR[finding.severity])
     out.append(f" {finding.code} {finding.name}", style="bold")
     out.append(f": {finding.message}\n")
-    out.append_text(_excerpt(finding))
+    out.append_text(_excerpt(finding, widest))
     out.append_text(_labelled("fix", finding.fix, "green"))
     if finding.declaration:
         out.append_text(_labelled("twice", finding.declaration, "blue"))
@@ -58,7 +60,7 @@ def _labelled(label: str, text: str, style: str) -> Text:
     return out
 
 
-def _excerpt(finding: Finding) -> Text:
+def _excerpt(finding: Finding, widest: int) -> Text:
     """The source line and a caret under the columns of the finding, aligned also under tabs and wide letters."""
     if not finding.source_line.strip():
         return Text()
@@ -66,7 +68,7 @@ def _excerpt(finding: Finding) -> Text:
     start = min(max(finding.column - 1, 0), len(line))
     stop = finding.end_column - 1 if finding.end_line == finding.line else len(line)
     stop = min(max(stop, start + 1), max(len(line), start + 1))
-    line, start, stop = _window(line, start, stop)
+    line, start, stop = _window(line, start, stop, widest)
     before = "".join("\t" if character == "\t" else " " * cell_len(character) for character in line[:start])
     number = str(finding.line).rjust(5)
     carets = "^" * max(cell_len(line[start:stop]), 1)
@@ -76,11 +78,11 @@ def _excerpt(finding: Finding) -> Text:
     return out.append("      | ", style="dim").append(before).append(f"{carets}\n", style=_COLOUR[finding.severity])
 
 
-def _window(line: str, start: int, stop: int) -> tuple[str, int, int]:
-    if len(line) <= _WIDEST:
+def _window(line: str, start: int, stop: int, widest: int) -> tuple[str, int, int]:
+    if len(line) <= widest:
         return line, start, stop
-    first = max(0, min(start - 20, len(line) - _WIDEST))
-    shown = line[first : first + _WIDEST]
+    first = max(0, min(start - 20, len(line) - widest))
+    shown = line[first : first + widest]
     return shown, start - first, min(stop - first, len(shown))
 
 

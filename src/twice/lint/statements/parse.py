@@ -61,7 +61,7 @@ _STARTS = re.compile(
 )
 _FALLBACKS = ("postgres", "spark", "snowflake", "bigquery")
 
-# sqlglot reports what it does not know on its own logger; lint reports it in notices, in its own words.
+# sqlglot reports what it does not know on its own logger; lint reports it in notices of its own.
 logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
 
 

@@ -6,7 +6,10 @@ import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from pyspark.sql import SparkSession
+
 from twice.core.closed import assert_never
+from twice.core.ports import SILENT, Progress
 from twice.core.results.proof import Proof
 from twice.core.task import Task
 from twice.proof.enclosure.enclosure import Enclosure
@@ -25,6 +28,7 @@ class Answering:
 
     enclosure: Enclosure
     opened: Callable[[ProveTask], tuple[ProofSetup, Task]]
+    progress: Progress = SILENT
 
     def answer(self, request: Request) -> Proof:
         match request:
@@ -45,9 +49,15 @@ class Answering:
     def _job(self, request: ProveJob) -> Proof:
         check_jobs_scenarios(request.tables, request.scenarios)
         job = pickle.loads(request.job)
-        session = plain_session(self.enclosure)
+        session = self._session("job")
         return prove_job(session, job, request.tables, request.warehouse, request.scenarios, self.enclosure)
 
     def _script(self, request: ProveScript) -> Proof:
         script = Script(request.path, request.arguments, request.tables, request.warehouse)
-        return prove_script(plain_session(self.enclosure), script, self.enclosure)
+        return prove_script(self._session(script.path.name), script, self.enclosure)
+
+    def _session(self, name: str) -> SparkSession:
+        self.progress.begins("starting", "Spark")
+        session = plain_session(self.enclosure)
+        self.progress.begins("playing the scenarios", name)
+        return session

@@ -20,11 +20,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import IO
 
+from twice.core.ports import SILENT, Progress
 from twice.core.results.proof import Proof
 from twice.engine.session import jars
 from twice.errors import EnvironmentProblem, UsageError
 from twice.proof.enclosure.enclosure import command, environment, untouched
-from twice.proof.process.request import Request
+from twice.proof.process.request import News, Request
 
 _PATIENCE_S = 10.0
 
@@ -47,14 +48,16 @@ class Prover:
         """For what this process puts there before it asks."""
         return Path(tempfile.mkdtemp(prefix="inputs-", dir=self.scratch))
 
-    def ask(self, request: Request) -> Proof:
+    def ask(self, request: Request, progress: Progress = SILENT) -> Proof:
         """The proof, or the error that the other process raised. Dying here, the other process ends too."""
-        process, answers = self._started()
+        progress.begins("starting", "process of the proof")
+        process, answers = self._started(progress)
         try:
             assert process.stdin is not None
             pickle.dump(request, process.stdin)
             process.stdin.flush()
-            answer = pickle.load(answers)
+            while isinstance(answer := pickle.load(answers), News):
+                answer.pass_on(progress)
         except (EOFError, BrokenPipeError, pickle.UnpicklingError) as error:
             code, now = process.wait(), untouched(self.scratch)
             self.close()
@@ -90,10 +93,10 @@ class Prover:
         if "scratch" in self.__dict__:
             shutil.rmtree(self.__dict__.pop("scratch"), ignore_errors=True)
 
-    def _started(self) -> tuple[subprocess.Popen[bytes], IO[bytes]]:
+    def _started(self, progress: Progress) -> tuple[subprocess.Popen[bytes], IO[bytes]]:
         if self._process is not None and self._answers is not None:
             return self._process, self._answers
-        jars.ready(jars.cache_folder())  # the other process has no network to fetch them
+        jars.ready(jars.cache_folder(), progress=progress)  # the other process has no network to fetch them
         reading, writing = os.pipe()
         words = [sys.executable, "-m", self._server, str(writing), str(os.getpid()), *sys.path]
         try:

@@ -1,10 +1,13 @@
-"""What a proof's process is asked, as it is pickled and sent there."""
+"""What a proof's process is asked, as it is pickled and sent there; and what it says before it answers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Literal
+
+from twice.core.ports import Progress
 
 
 @dataclass(frozen=True)
@@ -37,3 +40,14 @@ class ProveScript:
 
 
 Request = ProveTask | ProveJob | ProveScript
+
+
+@dataclass(frozen=True)
+class News:
+    """A call of `Progress`, as it is pickled and sent back."""
+
+    call: Literal["begins", "learns", "counts", "ends"]
+    arguments: tuple[Any, ...] = ()
+
+    def pass_on(self, progress: Progress) -> None:
+        getattr(progress, self.call)(*self.arguments)

@@ -15,13 +15,15 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import IO
 
+from twice.core.ports import Progress, unfailing
 from twice.core.results.proof import Proof
 from twice.errors import EnvironmentProblem
 from twice.proof.enclosure.hook import from_environment
-from twice.proof.process.request import Request
+from twice.proof.process.request import News, Request
 
-Answer = Callable[[Request], Proof]
+Answer = Callable[[Request, Progress], Proof]
 
 _LOOKS_EVERY_S = 1.0
 
@@ -36,12 +38,38 @@ def serve(answer: Answer, answers: int, asking: int, paths: Sequence[str]) -> No
     requests = os.fdopen(os.dup(0), "rb")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # user code that reads its input must not read our requests
     with os.fdopen(answers, "wb") as to, suppress(EOFError):
+        progress = unfailing(_Sent(to))
         try:
             while True:
-                to.write(_packed(answer, pickle.load(requests)))
+                to.write(_packed(answer, pickle.load(requests), progress))
                 to.flush()
         except KeyboardInterrupt:
             sys.exit(130)  # without a trace: who asked was interrupted, and says so
+
+
+class _Sent:
+    """Progress goes to whoever asked, before the answer."""
+
+    def __init__(self, to: IO[bytes]) -> None:
+        self._to, self._lock = to, threading.Lock()
+
+    def begins(self, step: str, where: str = "", detail: str = "") -> None:
+        self._send(News("begins", (step, where, detail)))
+
+    def learns(self, fact: str) -> None:
+        self._send(News("learns", (fact,)))
+
+    def counts(self, at: int, total: int, noun: str) -> None:
+        self._send(News("counts", (at, total, noun)))
+
+    def ends(self) -> None:
+        self._send(News("ends"))
+
+    def _send(self, news: News) -> None:
+        packed = pickle.dumps(news)
+        with self._lock:
+            self._to.write(packed)
+            self._to.flush()
 
 
 def _end_after(process: int) -> None:
@@ -54,9 +82,9 @@ def _end_after(process: int) -> None:
     os.killpg(0, signal.SIGKILL)
 
 
-def _packed(answer: Answer, request: Request) -> bytes:
+def _packed(answer: Answer, request: Request, progress: Progress) -> bytes:
     try:
-        return pickle.dumps(answer(request))
+        return pickle.dumps(answer(request, progress))
     except Exception as error:  # noqa: BLE001 - sent to whoever asked
         trace = traceback.format_exc()
         try:

@@ -43,6 +43,12 @@ class _ReadsThrough:
     def one_slice_only(self, table: TableName) -> str | None:
         return self.inner.one_slice_only(table)
 
+    def check_exchange(self, table: TableName) -> None:
+        self.inner.check_exchange(table)
+
+    def drop_side(self, table: TableName, token_name: str) -> None:  # noqa: ARG002
+        raise AssertionError(f"a proof rebuilds nothing, and was about to drop {table}")
+
 
 @dataclass(frozen=True)
 class CopiedTable(_ReadsThrough):

@@ -29,6 +29,7 @@ def prove_task(setup: ProofSetup, task: Task, date: str | None, scenarios: Seque
     chosen = chosen_scenarios(scenarios)
     slice_ = slice_named(task.scope, date)
     began, at = SYSTEM_CLOCK.monotonic(), SYSTEM_CLOCK.now()
+    setup.context.progress.begins("copying the table", task.name)
     try:
         with open_proof_session(setup, task, (slice_,)) as proof_session, proof_session.copy() as first:
             trials, beside = _played(proof_session, first, chosen)
@@ -59,7 +60,10 @@ def _played(
         return only_findings(chosen, found), found
     # Of the clean run and its plan: a scenario's own disturbance is not to be blamed on the code.
     found = enclosure.found()
-    trials = [trial(name, partial(PLAYS[name][1], proof_session, clean)) for name in chosen]
+    progress, trials = proof_session.setup.context.progress, list[Trial]()
+    for at, name in enumerate(chosen, 1):
+        progress.counts(at, len(chosen), f"scenario {name},")
+        trials.append(trial(name, partial(PLAYS[name][1], proof_session, clean)))
     return with_findings(trials, found), found
 
 

@@ -34,7 +34,8 @@ from twice.proof.tasks.scratch import (
     enter_copy,
     make_template,
 )
-from twice.runtime.result.compute import Pins, result_frame
+from twice.runtime.result.compute import result_frame
+from twice.runtime.result.pins import Pins
 
 _ALL = 100_000
 
@@ -77,6 +78,7 @@ class ProofSession:
     @contextmanager
     def copy(self, disturbance: Disturbance = UNDISTURBED) -> Iterator[ScratchCopy]:
         self.made += 1
+        self._begins("copying the table")
         folder = self.folder / f"copy{self.made}"
         self.template.copy_to(folder)
         copy = enter_copy(self.setup, self.task, folder, self.pins, disturbance)
@@ -88,6 +90,7 @@ class ProofSession:
     def clean(self, copy: ScratchCopy) -> Clean:
         """Play the one clean run in this scratch copy, and remember what it gave."""
         copy.run(self.slices)
+        self._begins("remembering what the clean run gave")
         self.likely, self.drift = self._suspects(copy)
         self.ignored = self._ignored()
         version = copy.version(self.session)
@@ -101,6 +104,7 @@ class ProofSession:
         return effects_differ(clean.effects, copy) or self.rows_differ(clean, copy)
 
     def rows_differ(self, clean: Clean, copy: ScratchCopy) -> Difference | None:
+        self._begins("comparing with the clean run")
         after = copy.rows(self.session)
         if content(after, self.ignored) == clean.content:
             return None
@@ -108,11 +112,15 @@ class ProofSession:
 
     def copies_differ(self, one: ScratchCopy, other: ScratchCopy) -> Difference | None:
         """How the tables of two scratch copies differ, where a clean run of one slice shows nothing about them."""
+        self._begins("comparing the tables")
         return self._compared(one.rows(self.session), other.rows(self.session))
 
     def _compared(self, before: DataFrame, after: DataFrame) -> Difference | None:
         found = compare(before, after, self.ignored)
         return None if found is None else replace(found, causes=blame(found, self.likely, self.drift))
+
+    def _begins(self, step: str) -> None:
+        self.setup.context.progress.begins(step, self.task.name)
 
     def _suspects(self, copy: ScratchCopy) -> tuple[tuple[Suspicion, ...], tuple[str, str] | None]:
         """Build the plan twice, and find what in it may differ and what does."""

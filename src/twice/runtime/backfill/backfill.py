@@ -24,7 +24,7 @@ from twice.core.task import Task
 from twice.core.time_scope import TimeScope
 from twice.errors import UsageError
 from twice.runtime.context import RunContext
-from twice.runtime.result.compute import Pins, open_input
+from twice.runtime.result.pins import Pins, open_input
 from twice.runtime.run.run_task import refuse_kind
 from twice.runtime.staleness.correction import in_slice_order
 from twice.runtime.staleness.downstream import readers
@@ -67,19 +67,23 @@ def start(
 ) -> tuple[BackfillRecord, BackfillPlan | None]:
     """Freeze and store a plan, or go on with the one that is there: a second start of the same backfill resumes it.
     The plan is given only where it is new. Dying before it is stored leaves nothing; after it, a backfill to resume."""
-    book = context.ledger.backfills
-    known = book.record(name) if name is not None else _unfinished(context, request)
+    known = refuse_other(context.ledger, request, name) if name is not None else _unfinished(context, request)
     if known is not None:
-        if known.request != request:
-            raise UsageError(
-                f"there is a backfill {known.name} already, and it was asked for something else",
-                now="Nothing was started.",
-                fix=hint(
-                    "See it with {}; give this one another {}.", f"twice backfill show {known.name}", option("name")
-                ),
-            )
         return resume(context.ledger, known.name), None
-    plan = plan_backfill(context, request, name)
+    return _stored(context, plan_backfill(context, request, name))
+
+
+def start_if_any(context: RunContext, request: BackfillRequest) -> tuple[BackfillRecord, BackfillPlan | None] | None:
+    """As `start`, unless there is nothing to do: then nothing is stored."""
+    known = _unfinished(context, request)
+    if known is not None:
+        return resume(context.ledger, known.name), None
+    plan = plan_backfill(context, request)
+    return _stored(context, plan) if plan.batches else None
+
+
+def _stored(context: RunContext, plan: BackfillPlan) -> tuple[BackfillRecord, BackfillPlan | None]:
+    book, request = context.ledger.backfills, plan.request
     stored = book.create(plan)
     _lift(context.ledger, [(name, slice_.label) for name, slice_ in plan.slices if slice_.status == "failed"])
     record = book.record(plan.name)
@@ -87,6 +91,18 @@ def start(
     if not stored and record.request != request:
         raise UsageError(f"a backfill {plan.name} was started just now by another process", fix="Start again.")
     return record, plan if stored else None
+
+
+def refuse_other(ledger: RunLedger, request: BackfillRequest, name: str) -> BackfillRecord | None:
+    """The backfill of this name, if there is one. Raises UsageError if it was asked for something else."""
+    known = ledger.backfills.record(name)
+    if known is not None and known.request != request:
+        raise UsageError(
+            f"there is a backfill {known.name} already, and it was asked for something else",
+            now="Nothing was started.",
+            fix=hint("See it with {}; give this one another {}.", f"twice backfill show {known.name}", option("name")),
+        )
+    return known
 
 
 def find(ledger: RunLedger, name: str) -> BackfillRecord:
@@ -196,8 +212,8 @@ def why_single(context: RunContext, task: Task, session: Any) -> str | None:
 def _rows_per_slice(context: RunContext, task: Task, slices: tuple[Slice, ...], session: Any) -> float | None:
     """What a slice reads, else what it gave when it was last published. None where it is not known."""
     pins = Pins(context, session)
-    cut = [source for source in task.inputs.values() if source.by is not None]
-    counts = [context.engine.estimate(open_input(task, source, slices, pins)) for source in cut]
+    cut = [name for name, source in task.tables.items() if source.by is not None]
+    counts = [context.engine.estimate(open_input(task, name, slices, pins)) for name in cut]
     if counts:
         return max(counts) / len(slices)
     known = [run.rows for run in context.ledger.runs(task.name) if run.rows is not None]

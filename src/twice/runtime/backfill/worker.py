@@ -30,6 +30,7 @@ from twice.runtime.holder import is_gone
 from twice.runtime.run.lease import Heartbeat
 from twice.runtime.run.run_task import run_task
 from twice.runtime.staleness.published_since import made_by
+from twice.runtime.table.copied import rows_made_at
 from twice.runtime.table.displaced_rows import to_come_back
 from twice.runtime.table.settle import look
 from twice.runtime.write_plan import make_write_plan
@@ -135,6 +136,7 @@ def _take_turns(context: RunContext, name: str, report: Report, stop: Stop) -> N
         if claim is not None:
             report(_work_on(context, book, claim, stop))
             continue
+        context.progress.ends()
         record = book.record(name)
         if record is None or record.state is not BackfillState.RUNNING or not record.open:
             return
@@ -228,22 +230,27 @@ def _made_since(
 ) -> Mapping[Slice, RunRecord]:
     """Slices whose generation has moved since the plan was frozen: they were published since, by a worker that
     died before it could record that or by somebody's run. What other code restated meanwhile does not count, nor what
-    slices that were cut differently may have overwritten. For a plain run the ledger's record is enough: each run looks
-    for itself."""
-    recut: frozenset[str] = frozenset()
+    others may have overwritten, nor what a rebuild has only copied. For a plain run the ledger's record is enough: each
+    run looks for itself."""
+    overwritten: frozenset[str] = frozenset()
     if kind == "restate":
         plan = make_write_plan(context.project.id, task, tuple(planned))
-        recut = look(context, task, plan, context.target_of(task.target, context.engine.fresh())).recut
+        target = context.target_of(task.target, context.engine.fresh())
+        overwritten = look(context, task, plan, target).overwritten
     runs = context.ledger.runs_of(task.name, [slice_.label for slice_ in planned])
+    made = {label: run.generation for label, run in runs.items()}
+    if kind == "restate":
+        seen = {slice_.label: known.generation for slice_, known in planned.items()}
+        made = rows_made_at(context.project.id, task, target, made, seen)
     moved = {
         slice_: runs[slice_.label]
         for slice_, known in planned.items()
-        if slice_.label in runs and runs[slice_.label].generation > known.generation
+        if slice_.label in runs and made[slice_.label] > known.generation
     }
     if kind != "restate":
         return moved
     code = context.code_hash(task)
-    return {s: run for s, run in moved.items() if s.label not in recut and made_by(code, run.intention)}
+    return {s: run for s, run in moved.items() if s.label not in overwritten and made_by(code, run.intention)}
 
 
 def _run(context: RunContext, task: Task, slices: tuple[Slice, ...], claim: BatchClaim) -> list[SliceEnd]:
@@ -281,7 +288,12 @@ def _not_made(context: RunContext, task: Task, result: RunResult, planned: Mappi
         return set()
     runs, code = context.ledger.runs_of(task.name, [slice_.label for slice_ in result.slices]), context.code_hash(task)
     made = {label for label, run in runs.items() if made_by(code, run.intention)}
-    left = {s.label for s in result.slices if s.generation <= planned.get(s.label, -1) or s.label not in made}
+    target, held = (
+        context.target_of(task.target, context.engine.fresh()),
+        {s.label: s.generation for s in result.slices},
+    )
+    at = rows_made_at(context.project.id, task, target, held, planned)
+    left = {label for label in held if at[label] <= planned.get(label, -1) or label not in made}
     return left if len(left) < len(result.slices) else set()
 
 

@@ -29,7 +29,7 @@ from twice.core.ledger.outbox import (
     after_silence,
     too_late,
 )
-from twice.core.ports import Clock, NotLeaving, OutgoingMessage, RunLedger, Sender
+from twice.core.ports import SILENT, Clock, NotLeaving, OutgoingMessage, Progress, RunLedger, Sender
 from twice.core.project.project import Project
 from twice.core.task import Task
 from twice.errors import DeclarationError, TwiceError
@@ -46,7 +46,8 @@ Sample = Callable[[Task, EffectRecord, int], tuple[Mapping[str, Any], ...]]
 
 @dataclass(frozen=True)
 class Delivery:
-    """What sending needs at hand: no engine, no target. `sample` reads rows of what was committed."""
+    """What sending needs at hand: no engine, no target. `sample` reads rows of what was committed; `progress` hears
+    what is being done."""
 
     project: Project
     ledger: RunLedger
@@ -55,6 +56,7 @@ class Delivery:
     holder: str
     sample: Sample
     lease: timedelta = LEASE
+    progress: Progress = SILENT
 
     def declared(self, effect: EffectRecord) -> Effect | None:
         """The declaration behind an effect; None if it is gone from the project."""
@@ -67,6 +69,7 @@ def render_released(delivery: Delivery, task: str | None = None) -> None:
     here leaves the rest released."""
     for effect in delivery.ledger.outbox.in_state(S.RELEASED, task):
         hit(SendPoint.RELEASED)
+        delivery.progress.begins("writing the text", effect.where)
         message = _composed(delivery, effect)
         if isinstance(message, Message):
             delivery.ledger.outbox.render(effect, message, delivery.holder)
@@ -83,6 +86,7 @@ def drain(delivery: Delivery, task: str | None = None, patience: timedelta = tim
     """
     decide_silent(delivery, task)
     ask_probes(delivery, task)
+    delivery.progress.begins("sending effects", task or "")
     deadline = delivery.clock.monotonic() + patience.total_seconds()
     tries = 0
     with ThreadPoolExecutor(IN_FLIGHT, "twice-effect") as pool:
@@ -95,6 +99,7 @@ def drain(delivery: Delivery, task: str | None = None, patience: timedelta = tim
             left = deadline - delivery.clock.monotonic()
             if following is None or left <= 0 or (following - delivery.ledger.now()).total_seconds() > left:
                 return tries
+            delivery.progress.begins("waiting to send again", task or "", f"{following:%H:%M:%S}")
             threading.Event().wait(max(0.01, (following - delivery.ledger.now()).total_seconds()))
 
 
@@ -113,6 +118,7 @@ def ask_probes(delivery: Delivery, task: str | None = None) -> None:
         declared = delivery.declared(effect)
         if declared is None or declared.probe is None:
             continue
+        delivery.progress.begins("asking whether it arrived", effect.where)
         try:
             arrived = declared.probe(effect.key)
         except USER_CODE_FAILS as error:  # a probe that fails is no answer

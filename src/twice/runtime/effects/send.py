@@ -8,12 +8,14 @@ from typing import Any, Literal
 
 from twice.core.closed import assert_never
 from twice.core.ledger.outbox import Change, EffectRecord, EffectState
+from twice.core.ledger.record import AttemptState
 from twice.core.scope import slice_named
 from twice.core.task import Task
 from twice.errors import UsageError
 from twice.runtime.context import RunContext
 from twice.runtime.effects.delivery import Delivery, decide_silent, drain, may_wake_up, render_released
 from twice.runtime.table.old_tables import table_named
+from twice.runtime.table.settle import stopped_reporting
 from twice.runtime.write_plan import make_write_plan
 
 S = EffectState
@@ -33,6 +35,7 @@ class EffectDecision:
 
 def send_pending(context: RunContext, task: str | None = None) -> int:
     """Make and send whatever waits, of one task or of all; how many tries were made."""
+    context.progress.begins("looking for effects to send", task or "")
     delivery = delivery_of(context)
     render_released(delivery, task)
     return drain(delivery, task) if context.sends else 0
@@ -48,6 +51,7 @@ def delivery_of(context: RunContext) -> Delivery:
         (name,) = make_write_plan(context.project.id, task, (slice_,)).token_names
         recorded = context.ledger.outbox.table_of(effect)
         table = table_named(context, recorded) if recorded else task.target
+        context.progress.begins("reading rows for its text", effect.where)
         with context.session() as session:
             target = context.target_of(table, session)
             found = target.published(table, (name,))
@@ -55,7 +59,15 @@ def delivery_of(context: RunContext) -> Delivery:
                 return ()
             return context.engine.sample(target.read(table, at=found.version), slice_, count)
 
-    return Delivery(context.project, context.ledger, context.senders, context.clock, context.holder, sample)
+    return Delivery(
+        context.project,
+        context.ledger,
+        context.senders,
+        context.clock,
+        context.holder,
+        sample,
+        progress=context.progress,
+    )
 
 
 def resolve(delivery: Delivery, id_: int, decision: EffectDecision) -> EffectRecord:
@@ -69,7 +81,9 @@ def resolve(delivery: Delivery, id_: int, decision: EffectDecision) -> EffectRec
         raise UsageError(
             "a reason is needed: it is recorded", where=effect.where, fix='Write --reason "checked with …".'
         )
-    if effect.state not in (S.IN_DOUBT, S.DEAD, S.UNKNOWN, S.PENDING):
+    if effect.state not in (S.IN_DOUBT, S.DEAD, S.UNKNOWN, S.PENDING, S.RELEASED) and not (
+        decision.resolution != "resend" and _may_have_landed(delivery, effect)
+    ):
         raise UsageError(
             f"the effect is {effect.state.value}: there is nothing to resolve",
             where=effect.where,
@@ -93,6 +107,14 @@ def resolve(delivery: Delivery, id_: int, decision: EffectDecision) -> EffectRec
     found = outbox.find(id_)
     assert found is not None
     return found
+
+
+def _may_have_landed(delivery: Delivery, effect: EffectRecord) -> bool:
+    """Whether its attempt died while it was publishing: `twice recover` asks the table, as long as there is one."""
+    attempt = delivery.ledger.attempt(effect.attempt) if effect.attempt is not None else None
+    if effect.state is not S.PREPARED or attempt is None or attempt.state is not AttemptState.PUBLISHING:
+        return False
+    return stopped_reporting(delivery.ledger, attempt)
 
 
 def _change(effect: EffectRecord, resolution: Resolution, reason: str, delivery: Delivery) -> Change:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from twice.core.audit import Audit, AuditResult, HeldRows, judge, result
 from twice.core.failure.user_code import USER_CODE_FAILS
+from twice.core.ledger.record import OVERWROTE, InputRecord
 from twice.core.ports import Frame, Measured, Staged, Target
 from twice.core.scope import Whole, slice_column_of
 from twice.core.slice import Slice
@@ -33,15 +34,31 @@ def held_before(
     context: RunContext, task: Task, target: Target, slices: Sequence[Slice], found: TableState
 ) -> Mapping[str, HeldRows]:
     """By slice: how many rows it has, as the ledger knows. A rebuilt ledger does not, and of a slice that
-    was cut differently it counts other rows: then they are counted in the table, if an audit asks for it and the table
-    shows which rows are the slice's."""
+    others may have overwritten it counts other rows: then they are counted in the table, if an audit asks for it and
+    the table shows which rows are the slice's."""
     generations = found.generations
     runs = context.ledger.runs_of(task.name, [slice_.label for slice_ in slices])
-    known = {label: run.rows for label, run in runs.items() if run.rows is not None and label not in found.recut}
+    known = {label: run.rows for label, run in runs.items() if run.rows is not None and label not in found.overwritten}
     unknown = [slice_ for slice_ in slices if generations[slice_.label] > 0 and slice_.label not in known]
     if unknown and _can_be_counted(task) and any(audit.kind == "not_shrunk" for audit in task.audits):
         known = {**known, **context.engine.count(target.read(task.target), unknown)}
     return {label: HeldRows(generation > 0, known.get(label)) for label, generation in generations.items()}
+
+
+def overwritten_rows(
+    context: RunContext, task: Task, target: Target, slices: Sequence[Slice], found: TableState
+) -> tuple[InputRecord, ...]:
+    """A record of each slice that was never published, in whose place the table holds rows all the same: what reads the
+    table and keeps what it read must know it. Counted only in a table that was another task's, or was cut differently;
+    where they cannot be, they count as there."""
+    first = [each for each in slices if not found.generations[each.label]]
+    if not first or not found.shared or task.write.kind != "replace":
+        return ()
+    held: Mapping[str, int] = {each.label: -1 for each in first}
+    if _can_be_counted(task):
+        held = context.engine.count(target.read(task.target), first)
+    table = str(context.project.located(task.target))
+    return tuple(InputRecord(label, OVERWROTE, table, str(rows), None) for label, rows in held.items() if rows)
 
 
 def _can_be_counted(task: Task) -> bool:

@@ -6,31 +6,33 @@ Nothing here writes and no job over the data runs: dying anywhere leaves every t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from twice.core.closed import assert_never
 from twice.core.failure.user_code import USER_CODE_FAILS
-from twice.core.ledger.record import REWRITTEN, TABLE, InputRecord
-from twice.core.lineage import inputs_hash, what_changed
-from twice.core.ports import ALL_ROWS, ALLOWED, FUNCTION, Column, Frame, Leaf, Portion, Shape, Suspicion
-from twice.core.scope import Whole
-from twice.core.since import Since, Window
+from twice.core.ledger.record import NO_LEAVES, RECIPE, TABLE, InputRecord
+from twice.core.lineage import InputChange, as_published, inputs_hash, not_watched, what_changed
+from twice.core.ports import ALL_ROWS, ALLOWED, FUNCTION, INPUT_FILES, Column, Frame, Leaf, Shape, Suspicion
+from twice.core.since import Window
 from twice.core.slice import Slice
+from twice.core.table.rebuild import why_not_computed
 from twice.core.table.token import Intention
-from twice.core.task import RUN_PARAMETER, Read, TableName, Task
+from twice.core.task import RUN_PARAMETER, TableName, Task
 from twice.core.time_scope import TimeScope
 from twice.core.write import WritePlan
-from twice.errors import DeclarationError, InputMissing, Nondeterministic, TwiceError, UserCodeError
+from twice.errors import DeclarationError, Nondeterministic, SchemaDrift, TwiceError, UserCodeError, followed_by
 from twice.runtime.context import RunContext
+from twice.runtime.result.pins import Pin, Pins, open_input
 
 
 @dataclass(frozen=True)
 class Run:
-    """What a function with a parameter `run` gets. `read` is the undeclared way to a table: it is recorded
-    as an input of this run, but it is not in the graph."""
+    """What a function with a parameter `run` gets. `slice`: the slice to compute; in a batch of a backfill the last
+    of `slices`. `spark`: the run's own session, in UTC and ANSI mode. `root`: the project's folder. `read` is the
+    undeclared way to a table: it is recorded as an input of this run, but it is not in the graph."""
 
     slice: Slice
     slices: tuple[Slice, ...]
@@ -40,19 +42,13 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Pin:
-    """One state of a table. `id`: of which table of its name, where it has one."""
-
-    version: int
-    id: str | None
-
-
-@dataclass(frozen=True)
 class Computed:
     """A lazy result: what would be written, from what (by slice label), and what about it may differ next time.
 
     `read_at` is the version of the task's own target that it reads, if it does; `tables` are all the tables it was
     pinned to; `because` says by label why a slice's inputs are not what they were, where that is known exactly.
+    `compared`: the intentions to compare with what is published, where an input is not watched; `not_watched`: what
+    the leaves of such inputs are called. `recipe`: see `RunContext.recipe`.
     """
 
     frame: Frame
@@ -62,7 +58,14 @@ class Computed:
     suspicions: tuple[Suspicion, ...]
     read_at: int | None = None
     tables: Mapping[str, Pin] = field(default_factory=dict)
-    because: Mapping[str, str] = field(default_factory=dict)
+    because: Mapping[str, InputChange] = field(default_factory=dict)
+    compared: Mapping[str, Intention] = field(default_factory=dict)
+    not_watched: frozenset[str] = frozenset()
+    recipe: str | None = None
+
+    def to_compare(self, label: str) -> Intention:
+        """What a slice would be published from now, as far as that counts for what is published."""
+        return self.compared.get(label, self.intentions[label])
 
     def leaf_records(self) -> tuple[InputRecord, ...]:
         return tuple(
@@ -72,40 +75,11 @@ class Computed:
         )
 
     def pin_records(self, slices: Sequence[Slice]) -> tuple[InputRecord, ...]:
-        """Up to these versions of its tables the slices are known to be right: the logs say what came after."""
-        return tuple(
-            InputRecord(slice_.label, TABLE, table, pin.id, pin.version)
-            for slice_ in slices
-            for table, pin in sorted(self.tables.items())
-        )
-
-
-@dataclass(frozen=True)
-class Pins:
-    """The tables one run reads, each at the version it had when it was first opened, and which part of its inputs each
-    slice reads where there are several. `cuts`: the inputs as they were cut to the slices."""
-
-    context: RunContext
-    session: Any
-    tables: dict[TableName, Pin] = field(default_factory=dict)
-    portions: list[Portion] = field(default_factory=list)
-    cuts: list[Frame] = field(default_factory=list)
-
-    def open(self, table: TableName) -> Frame:
-        """The table at its pinned version: reading it again later in this run gives the same rows."""
-        target = self.context.target_of(table, self.session)
-        located = self.context.project.located(table)
-        if located not in self.tables:
-            now = target.published(table, ())
-            if now.version is None:
-                raise InputMissing(f"the input table {table} does not exist", fix=_how_to_make(self.context, table))
-            self.tables[located] = Pin(now.version, now.id)
-        return target.read(table, at=self.tables[located].version)
-
-    def version(self, table: TableName) -> int | None:
-        """The version a table is read at, if this run reads it."""
-        pin = self.tables.get(self.context.project.located(table))
-        return None if pin is None else pin.version
+        """Up to these versions of its tables the slices are known to be right: the logs say what came after. And by
+        which recipe."""
+        pinned = [(TABLE, table, pin.id, pin.version) for table, pin in sorted(self.tables.items())]
+        made = [] if self.recipe is None else [(RECIPE, "function", self.recipe, None)]
+        return tuple(InputRecord(slice_.label, *each) for slice_ in slices for each in (*pinned, *made))
 
 
 def compute(context: RunContext, task: Task, plan: WritePlan, pins: Pins, window: Window | None = None) -> Computed:
@@ -115,13 +89,31 @@ def compute(context: RunContext, task: Task, plan: WritePlan, pins: Pins, window
     check_columns(task, shape)
     suspicions = context.engine.suspicions(frame)
     beside = (*_outside(context, task, plan.slices, pins, result), *allowed(task, suspicions))
-    before = _leaves_before(context, task, plan) if len(plan.slices) == 1 else ()
-    leaves = {label: (*mine, *beside) for label, mine in _leaves(context, plan, pins, frame, before).items()}
+    ignored = pins.not_watched(task)
+    before = _leaves_before(context, task, plan) if len(plan.slices) == 1 or ignored else {}
+    found = _leaves(context, plan, pins, frame, before)
+    leaves = {
+        label: not_watched((*mine, *pins.declared_leaves(label), *beside), ignored) for label, mine in found.items()
+    }
     code = context.code_hash(task)
     intentions = {label: Intention(code, inputs_hash(mine)) for label, mine in leaves.items()}
+    shown = {label: as_published(mine, before.get(label, ()), ignored) for label, mine in leaves.items()}
+    compared = {label: Intention(code, inputs_hash(mine)) for label, mine in shown.items()}
+    because = {label: why for label, mine in shown.items() if (why := what_changed(mine, before.get(label, ())))}
     tables = {str(table): pin for table, pin in pins.tables.items()}
-    because = {label: why for label, mine in leaves.items() if (why := what_changed(mine, before))}
-    return Computed(frame, shape, leaves, intentions, suspicions, pins.version(task.target), tables, because)
+    return Computed(
+        frame,
+        shape,
+        leaves,
+        intentions,
+        suspicions,
+        pins.version(task.target),
+        tables,
+        because,
+        compared,
+        ignored,
+        context.recipe(task),
+    )
 
 
 def result_frame(
@@ -134,9 +126,7 @@ def result_frame(
 ) -> Frame:
     """What the task's function returns for these slices, as it is: also what `preview` shows. `bound`: the slices that
     it is said to be of, if others."""
-    arguments: dict[str, Any] = {
-        name: open_input(task, source, slices, pins, window) for name, source in task.inputs.items()
-    }
+    arguments: dict[str, Any] = {name: open_input(task, name, slices, pins, window) for name in task.inputs}
     if task.takes_run:
         given = bound or slices
         arguments[RUN_PARAMETER] = Run(
@@ -146,11 +136,15 @@ def result_frame(
 
 
 def _leaves(
-    context: RunContext, plan: WritePlan, pins: Pins, frame: Frame, before: Sequence[Leaf]
+    context: RunContext, plan: WritePlan, pins: Pins, frame: Frame, before: Mapping[str, Sequence[Leaf]]
 ) -> Mapping[str, tuple[Leaf, ...]]:
+    """Of the query plan, without scans of declared files: what these are, the listing says."""
     if len(plan.slices) == 1:
-        return {plan.slices[0].label: context.engine.leaves(frame, before)}
-    return context.engine.leaves_of_each(frame, plan.slices, pins.portions)
+        label = plan.slices[0].label
+        found: Mapping[str, tuple[Leaf, ...]] = {label: context.engine.leaves(frame, before.get(label, ()))}
+    else:
+        found = context.engine.leaves_of_each(frame, plan.slices, pins.portions)
+    return {label: tuple(leaf for leaf in mine if leaf.kind != INPUT_FILES) for label, mine in found.items()}
 
 
 def _outside(context: RunContext, task: Task, slices: tuple[Slice, ...], pins: Pins, result: Frame) -> tuple[Leaf, ...]:
@@ -168,18 +162,20 @@ def allowed(task: Task, suspicions: Sequence[Suspicion]) -> tuple[Leaf, ...]:
     return tuple(Leaf(ALLOWED, each.name, None) for each in suspicions if each.name in task.policy.allow)
 
 
-def _leaves_before(context: RunContext, task: Task, plan: WritePlan) -> tuple[Leaf, ...]:
-    """What the published slices were computed from, as far as the ledger remembers."""
-    runs = [context.ledger.run(task.name, slice_.label) for slice_ in plan.slices]
-    published = {run.attempt: run.label for run in runs if run is not None and run.attempt is not None}
-    attempts = [(context.ledger.attempt(attempt), label) for attempt, label in published.items()]
-    return tuple(
-        Leaf(held.kind, held.name, held.identity, held.version)
-        for attempt, label in attempts
-        if attempt is not None
-        for held in attempt.inputs
-        if held.label == label and held.kind not in (TABLE, REWRITTEN)
-    )
+def _leaves_before(context: RunContext, task: Task, plan: WritePlan) -> dict[str, tuple[Leaf, ...]]:
+    """What each published slice was computed from, as far as the ledger remembers."""
+    runs = context.ledger.runs_of(task.name, [slice_.label for slice_ in plan.slices])
+    published = {label: run.attempt for label, run in runs.items() if run.attempt is not None}
+    attempts = {attempt: context.ledger.attempt(attempt) for attempt in published.values()}
+    return {
+        label: tuple(
+            Leaf(held.kind, held.name, held.identity, held.version)
+            for held in made.inputs
+            if held.label == label and held.kind not in NO_LEAVES
+        )
+        for label, attempt in published.items()
+        if (made := attempts[attempt]) is not None
+    }
 
 
 def refuse_suspicions(task: Task, computed: Computed, where: str) -> None:
@@ -204,35 +200,6 @@ def unsure_functions(computed: Computed) -> tuple[str, ...]:
         for leaf in leaves
         if leaf.kind == FUNCTION and leaf.identity is None
     )
-
-
-def open_input(task: Task, source: Read, slices: tuple[Slice, ...], pins: Pins, window: Window | None = None) -> Frame:
-    """An input pinned, and cut to the slices (from the first to the last) or to the window."""
-    frame = pins.open(source.table)
-    if source.by is None:
-        return frame
-    match task.scope:
-        case Whole():
-            return frame
-        case Since():
-            return frame if window is None else pins.context.engine.since(frame, source.by, window)
-        case TimeScope() as scope:
-            parts = {slice_.label: (scope.widened(slice_, source.before), slice_.end) for slice_ in slices}
-            if len(slices) > 1:
-                pins.portions.append(Portion(frame, source.by, scope.zone, parts))
-            cut = pins.context.engine.cut(frame, source.by, parts[slices[0].label][0], slices[-1].end, scope.zone)
-            pins.cuts.append(cut)
-            return cut
-        case _:
-            assert_never(task.scope)
-
-
-def _how_to_make(context: RunContext, table: TableName) -> str:
-    located = context.project.located
-    writers = [task.name for task in context.project.tasks.values() if located(task.target) == located(table)]
-    if writers:
-        return f"Run {writers[0]} first, which writes it, or everything in order: twice run --all."
-    return "Create it, or correct the name in inputs=."
 
 
 def _call(task: Task, arguments: Mapping[str, Any]) -> Frame:
@@ -307,3 +274,22 @@ def _check_plain(column: Column, what: str) -> None:
             f"{what} is of type {column.type}, whose values cannot be compared and ordered",
             fix="Take a number, a text, a date, a time or a boolean: name a part of it in a column of its own.",
         )
+
+
+@contextmanager
+def naming_rebuild(task: Task) -> Iterator[None]:
+    """Columns that cannot be changed in place: what to do about them, by the task's name, where it can be rebuilt."""
+    try:
+        yield
+    except SchemaDrift as error:
+        if error.rebuild:
+            error.fix = followed_by(error.fix, _rebuild_sentence(task, ", ".join(error.rebuild)))
+        raise
+
+
+def _rebuild_sentence(task: Task, columns: str) -> str:
+    how = "every slice is computed into" if why_not_computed(task) is None else "its rows are copied into"
+    return (
+        f"To change {columns} in the table: twice rebuild {task.name} ({how} a table beside it, which then takes its "
+        "place in one commit)."
+    )

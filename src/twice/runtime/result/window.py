@@ -7,7 +7,7 @@ from twice.core.since import CursorValue, Since, Window, mark_text, type_of
 from twice.core.task import Task
 from twice.errors import UNCHANGED, DeclarationError
 from twice.runtime.context import RunContext
-from twice.runtime.result.compute import Pins
+from twice.runtime.result.pins import Pins
 from twice.runtime.table.stored_mark import cursor_input, frozen_bound, refuse_other_cursor, stored_mark
 
 

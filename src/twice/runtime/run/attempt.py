@@ -14,7 +14,7 @@ from twice.core.failure.root_cause import cause_line
 from twice.core.ledger.record import AttemptState, Claim, Facts
 from twice.core.ports import Measured, Staged, Target
 from twice.core.results.run import Outcome, RunRequest, RunResult, SliceResult
-from twice.core.results.summary import run_label
+from twice.core.results.summary import counted, run_label
 from twice.core.since import Window
 from twice.core.table.token import Kind
 from twice.core.task import Task
@@ -60,6 +60,10 @@ class Attempt:
     def token_names(self) -> Mapping[str, str]:
         """Each slice's label and its token's name."""
         return {slice_.label: name for slice_, name in zip(self.plan.slices, self.plan.token_names, strict=True)}
+
+    def learns_rows(self, measured: Mapping[str, Measured]) -> None:
+        """For whoever watches."""
+        self.context.progress.learns(counted(sum(each.rows for each in measured.values()), "row"))
 
     def discard(self, complete: bool = True) -> None:
         """Delete what this attempt has staged, which its own process may always do, unless it may have landed. What

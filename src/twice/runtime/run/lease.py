@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from types import TracebackType
 
+from twice.core.failure.stopping import pause
 from twice.core.hints import hint, option
 from twice.core.ledger.record import Busy, Claim, ClaimRequest
 from twice.core.ports import Clock
@@ -29,6 +30,7 @@ def claim_slices(context: RunContext, task: Task, plan: WritePlan, request: RunR
     """
     labels = tuple(slice_.label for slice_ in plan.slices)
     deadline = context.clock.monotonic() + (request.wait.total_seconds() if request.wait else 0.0)
+    waiting_for = ""
     while True:
         if request.kind == "run":  # to restate is a person's decision
             refuse_quarantined(context, task, labels)
@@ -41,17 +43,25 @@ def claim_slices(context: RunContext, task: Task, plan: WritePlan, request: RunR
             continue
         if context.clock.monotonic() >= deadline:
             raise _busy(task, found, waited=request.wait is not None)
-        threading.Event().wait(POLL)
+        if waiting_for != found.attempt:
+            waiting_for = found.attempt
+            context.progress.begins("waiting", run_label(task.name, labels), _describe(found))
+        pause(POLL)
 
 
 def _busy(task: Task, busy: Busy, waited: bool) -> SliceBusy:
     return SliceBusy(
-        f"another attempt ({busy.attempt[:8]}, {busy.holder}) is running this slice"
-        + (" still" if waited else "")
-        + f"; its lease runs until {_clock_time(busy.until)}",
+        _describe(busy, " still" if waited else ""),
         where=run_label(task.name, [busy.label]),
         now="This command left the slice to it.",
         fix=hint("Wait for it with {}, or run again later: it will look first.", option("wait")),
+    )
+
+
+def _describe(busy: Busy, still: str = "") -> str:
+    return (
+        f"another attempt ({busy.attempt[:8]}, {busy.holder}) is running this slice{still}; "
+        f"its lease runs until {_clock_time(busy.until)}"
     )
 
 

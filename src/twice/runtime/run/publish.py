@@ -14,7 +14,7 @@ from twice.core.results.run import Outcome, RunResult, SliceResult
 from twice.core.since import Since, mark_text
 from twice.core.table.token import CommitNote, Kind
 from twice.core.write import Changes
-from twice.errors import StageMismatch, Superseded
+from twice.errors import Superseded, TableChanged
 from twice.runtime.run.attempt import Attempt, StagedRun, ended
 from twice.runtime.run.commit import commit
 from twice.runtime.run.lease import Heartbeat
@@ -26,6 +26,7 @@ from twice.runtime.table.watched import only_watched_moved, still_ours
 
 _WITHOUT_ROWS: Mapping[Kind, tuple[str, str]] = {
     "reset": ("the mark was reset meanwhile", "Run it again: it continues from where the mark is now."),
+    "adopt": ("the slice was declared published meanwhile", "Look with twice status; restate computes it again."),
     "takeover": ("the table was taken over meanwhile", "Run it again: it looks first whose the table is."),
 }
 """Commits of tokens alone: what a run that lost to one says, and what is to be done."""
@@ -72,7 +73,7 @@ def _commit_watching(
             return end
         watched, move = still_ours(attempt.context, attempt.task, attempt.plan, attempt.target, ready.found.watched)
         note = replace(note, beside=move)
-    raise StageMismatch("other runs changed the table while this one tried to publish", fix="Run the task again.")
+    raise TableChanged("other runs changed the table while this one tried to publish", fix="Run the task again.")
 
 
 def finish(attempt: Attempt, ready: StagedRun, end: Landed | Lost) -> RunResult:
@@ -142,9 +143,9 @@ def _changed(attempt: Attempt, ready: StagedRun, end: Landed) -> dict[str, bool 
 
 
 def _same_as_published(attempt: Attempt, ready: StagedRun) -> dict[str, bool | None]:
-    """By slice, whether these are the rows of its last publish. None: there is no record of them, or slices
-    that were cut differently may have overwritten them since."""
-    believed = [label for label in ready.found.generations if label not in ready.found.recut]
+    """By slice, whether these are the rows of its last publish. None: there is no record of them, or others
+    may have overwritten them since."""
+    believed = [label for label in ready.found.generations if label not in ready.found.overwritten]
     runs = attempt.context.ledger.runs_of(attempt.task.name, believed)
     before = {label: runs[label].fingerprint if label in runs else None for label in ready.found.generations}
     return {

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from twice.core.failure.transience import Nature
+from twice.core.results.summary import run_label
 from twice.core.retry import Failure, Retry, classify, gives_up, pause_after
 from twice.core.task import Task
 from twice.engine.causes import signs
@@ -50,6 +51,9 @@ class AttemptCount:
             _add_tries(error, failure)
             raise error
         _postpone(self.context, self.last, retry, failure, pause)
+        then = f"next attempt in {pause.total_seconds():.0f} s"
+        where = run_label(self.task.name, self.labels)
+        self.context.progress.begins(then, where, f"attempt {self.number} failed: {error.what}")
         return pause
 
 

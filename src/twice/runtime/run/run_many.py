@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, timedelta
 
 from twice.core.failure.interruption import exit_code_of
@@ -18,6 +18,8 @@ from twice.core.task import Task
 from twice.core.time_scope import TimeScope
 from twice.errors import UNCHANGED, BeforeStart, Interrupted, RunError, TwiceError, UsageError
 from twice.runtime.context import RunContext
+from twice.runtime.run.chain import EVERY_TASK, Report, Selection, TaskEnd, quiet, run_in_order, waits_of
+from twice.runtime.run.chain_in_threads import run_in_threads
 from twice.runtime.run.run_task import run_task
 from twice.runtime.staleness.downstream import followed
 from twice.runtime.staleness.kept import not_right
@@ -26,20 +28,6 @@ from twice.runtime.table.displaced_rows import to_come_back
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _LISTED = 5
-
-
-@dataclass(frozen=True)
-class TaskEnd:
-    """How one task of a chain ended: its results, with its error if a slice failed, or the failed task that it waits
-    for, or why it has nothing to do with the chain's date. `stale`: slices of other dates that are not right, and were
-    left."""
-
-    task: str
-    results: tuple[RunResult, ...] = ()
-    error: TwiceError | None = None
-    waits_for: str | None = None
-    left_out: str | None = None
-    stale: tuple[Stale, ...] = ()
 
 
 def run_slices(
@@ -82,7 +70,8 @@ def _each(context: RunContext, task: Task, slices: tuple[Slice, ...], request: R
             failures.append(error)
 
     with _telling(results, failures):
-        for slice_ in slices:
+        for at, slice_ in enumerate(slices, 1):
+            context.progress.counts(at, len(slices), "slice")
             run(slice_, request)
         for slice_ in to_come_back(context.ledger, task, made):
             run(slice_, RunRequest(wait=request.wait, silent=request.silent))
@@ -130,26 +119,6 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:_LISTED]) + (f" and {more} more" if more > 0 else "")
 
 
-Report = Callable[[TaskEnd], None]
-"""Hears of each task as soon as it ended: whatever ends the chain later, what was done is known."""
-
-
-def quiet(_: TaskEnd) -> None:
-    """All is reported at the end."""
-
-
-def run_in_order(
-    project: Project, run: Callable[[Task], tuple[RunResult, ...]], report: Report = quiet
-) -> tuple[TaskEnd, ...]:
-    """Every task after the tasks it reads from. A failure stops only what depends on it."""
-    ends: dict[str, TaskEnd] = {}
-    for task in project.in_order():
-        broken = [up.name for up in project.upstream(task) if ends[up.name].error or ends[up.name].waits_for]
-        ends[task.name] = TaskEnd(task.name, waits_for=broken[0]) if broken else _end_of(task, run, report)
-        report(ends[task.name])
-    return tuple(ends.values())
-
-
 def retry_failed(
     context: RunContext, names: Iterable[str], wait: timedelta | None, report: Report = quiet
 ) -> tuple[TaskEnd, ...]:
@@ -159,9 +128,12 @@ def retry_failed(
     if not labels:
         return ()
     slices = {name: slices_named(context.project.task(name).scope, failed) for name, failed in labels.items()}
+    order = [task.name for task in context.project.in_order() if task.name in labels]
     gone = {name: [x for x in labels[name] if x not in {each.label for each in slices[name]}] for name in labels}
 
     def again(task: Task) -> tuple[RunResult, ...]:
+        if task.name in labels:
+            context.progress.counts(order.index(task.name) + 1, len(order), "task")
         results = retry_slices(context, task, slices.get(task.name, ()), wait)
         return _naming(results, gone.get(task.name, ()))
 
@@ -188,47 +160,65 @@ def _no_more(labels: Sequence[str]) -> str:
     return f"the task's scope no longer has {', '.join(labels)}"
 
 
-def _end_of(task: Task, run: Callable[[Task], tuple[RunResult, ...]], report: Report) -> TaskEnd:
-    try:
-        return TaskEnd(task.name, run(task))
-    except TwiceError as error:
-        return TaskEnd(task.name, error.results, error=error.at(task.name))
-    except Interrupted as interrupt:
-        if interrupt.error.results:
-            report(TaskEnd(task.name, interrupt.error.results))
-        raise
-
-
 def run_all(
-    context: RunContext, date_: str | None, wait: timedelta | None, report: Report = quiet
+    context: RunContext,
+    date_: str | None,
+    wait: timedelta | None,
+    report: Report = quiet,
+    which: Selection = EVERY_TASK,
 ) -> tuple[TaskEnd, ...]:
-    """Every task of a date, each after the tasks it reads from; and what reads a slice that the chain made again
+    """The chosen tasks of a date, each after those it reads from; and what reads a slice that the chain made again
     (`lookback` makes yesterday's) and was published before, down the graph. What else is stale is reported, not made.
 
     What is followed comes from the ledger, not from this process: after a crash the next chain of the date follows it.
     `report` gets each task's end without what is stale, which is known when all have ended.
     """
-    slices, left_out = of_date(context.project, date_)
+    return chain_of_date(
+        context, date_, lambda task, each: _each(context, task, each, RunRequest(wait=wait)), report, which
+    )
+
+
+def chain_of_date(
+    context: RunContext,
+    date_: str | None,
+    run_these: Callable[[Task, tuple[Slice, ...]], tuple[RunResult, ...]],
+    report: Report = quiet,
+    which: Selection = EVERY_TASK,
+) -> tuple[TaskEnd, ...]:
+    """The same, with what is done for the slices of a task that the chain deals with."""
+    slices, left_out = of_date(context.project, date_, which.tasks)
     done: dict[str, set[str]] = {}
+    order = list(waits_of(context.project, which.tasks))
 
     def run(task: Task) -> tuple[RunResult, ...]:
+        context.progress.counts(order.index(task.name) + 1, len(order), "task")
+        context.progress.begins("look", task.name)
         wanted = {each.label: each for each in with_lookback(task, slices.get(task.name, ()), "run")}
         wanted.update(followed(context, task, done))
         done[task.name] = set(wanted) | reached(context.project, context.ledger, task, done)
-        return _each(context, task, tuple(sorted(wanted.values())), RunRequest(wait=wait))
+        return run_these(task, tuple(sorted(wanted.values())))
 
     def with_reason(end: TaskEnd) -> TaskEnd:
         return replace(end, left_out=_nothing_of(end, left_out))
 
-    ends = run_in_order(context.project, run, lambda end: report(with_reason(end)))
+    def tell(end: TaskEnd) -> None:
+        report(with_reason(end))
+
+    if which.parallel == 1:
+        ends = run_in_order(context.project, run, tell, which.tasks)
+    else:
+        ends = run_in_threads(context, run, tell, which)
     return tuple(replace(with_reason(end), stale=_left(context, end)) for end in ends)
 
 
-def of_date(project: Project, date_: str | None) -> tuple[dict[str, tuple[Slice, ...]], dict[str, str]]:
-    """What each task does for the date, and the tasks that begin later, with the reason."""
+def of_date(
+    project: Project, date_: str | None, chosen: Sequence[Task] | None = None
+) -> tuple[dict[str, tuple[Slice, ...]], dict[str, str]]:
+    """What each chosen task does for the date, and the tasks that begin later, with the reason."""
     slices: dict[str, tuple[Slice, ...]] = {}
     later: dict[str, BeforeStart] = {}
-    for name, task in project.tasks.items():
+    for task in project.tasks.values() if chosen is None else chosen:
+        name = task.name
         try:
             slices[name] = slices_of_day(task, date_)
         except BeforeStart as error:
@@ -247,7 +237,7 @@ def _left(context: RunContext, end: TaskEnd) -> tuple[Stale, ...]:
     if end.error or end.waits_for:
         return ()
     task = context.project.task(end.task)
-    return not_right(context.project, context.ledger, task, context.code_hash(task))
+    return not_right(context.project, context.ledger, task, context.code_of(task))
 
 
 def slices_of_day(task: Task, text: str | None) -> tuple[Slice, ...]:

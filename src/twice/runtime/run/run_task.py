@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from twice.core.audit import measures_of
 from twice.core.failure.failpoints import Point, hit
 from twice.core.hints import command, hint
-from twice.core.ledger.record import AttemptState, Facts, SliceRecord
+from twice.core.ledger.record import AttemptState, Facts, InputRecord, SliceRecord
 from twice.core.ports import PLAN, Measured, Staged
 from twice.core.results.run import PLAIN_RUN, Outcome, RunRequest, RunResult, SliceResult
 from twice.core.since import Since, Window, mark_text
@@ -17,9 +17,10 @@ from twice.core.table.mark import version_of
 from twice.core.table.token import Kind
 from twice.core.task import Task
 from twice.errors import AuditFailed, EmptyRefused, StageMismatch, TwiceError, UsageError
-from twice.runtime.context import RunContext, Trace
-from twice.runtime.result.audits import StagedRows, held_before, run_audits
-from twice.runtime.result.compute import Computed, Pins, compute, refuse_suspicions, unsure_functions
+from twice.runtime.context import RunContext
+from twice.runtime.result.audits import StagedRows, held_before, overwritten_rows, run_audits
+from twice.runtime.result.compute import Computed, compute, naming_rebuild, refuse_suspicions, unsure_functions
+from twice.runtime.result.pins import Pins
 from twice.runtime.result.window import next_window
 from twice.runtime.run.attempt import Attempt, StagedRun, discarding, ended, releasing_on_interrupt, reported
 from twice.runtime.run.lease import Heartbeat, beating, claim_slices
@@ -27,10 +28,13 @@ from twice.runtime.run.publish import finish, publish
 from twice.runtime.run.retry import AttemptCount
 from twice.runtime.run.send_effects import send_effects
 from twice.runtime.run.unchanged import unchanged_facts
+from twice.runtime.staleness.code_change import naming_changes, parts_to_keep
 from twice.runtime.staleness.correction import winning_ties
 from twice.runtime.staleness.decide import Decision, SliceState, decide, difference, rerun_of
 from twice.runtime.staleness.kept import left_behind
 from twice.runtime.staleness.published_since import GenerationsAtStart, published_after, published_since
+from twice.runtime.staleness.settle_above import settle_above
+from twice.runtime.table.copied import rows_made_at
 from twice.runtime.table.settle import TableState, look
 from twice.runtime.table.stored_mark import refuse_other_kind, stored_mark, written_over
 from twice.runtime.write_plan import layout_of, make_write_plan
@@ -64,7 +68,7 @@ def run_task(context: RunContext, task: Task, slices: tuple[Slice, ...], request
 
 def _run_once(run: _Run, attempt_id: str) -> RunResult:
     context, task, request = run.context, run.task, run.request
-    trace = Trace(context.clock)
+    trace = context.trace(task, run.slices)
     run.at_start.begins(attempt_id)
     with trace.step("plan"):
         refuse_kind(task, request.kind)
@@ -91,7 +95,7 @@ def _run_claimed(attempt: Attempt, heartbeat: Heartbeat) -> RunResult:
         return _nothing_new(attempt, found, attempt.task.scope)
     moved = _moved(attempt, found)
     hit(Point.AFTER_LOOK)
-    with step("compute"):
+    with step("compute"), pins.blaming_changed_files():
         computed = compute(attempt.context, attempt.task, attempt.plan, pins, window)
         decision = _decide(attempt, found, computed, window)
     if not decision.compute:
@@ -102,13 +106,14 @@ def _run_claimed(attempt: Attempt, heartbeat: Heartbeat) -> RunResult:
     refuse_suspicions(attempt.task, computed, attempt.where)
     attempt.notes.extend(unsure_functions(computed))
     hit(Point.AFTER_COMPUTE)
-    with step("stage"), discarding(attempt):
+    with step("stage"), discarding(attempt), pins.blaming_changed_files():
         ready = _stage(attempt, found, computed, decision.why, window)
     hit(Point.AFTER_STAGE)
     with step("audit"), discarding(attempt):
         ready = _audit(attempt, ready)
     hit(Point.AFTER_AUDIT)
     with step("publish"), discarding(attempt):
+        pins.refuse_changed_files()
         end = publish(attempt, ready, heartbeat)
     hit(Point.AFTER_PUBLISH)
     return finish(attempt, ready, end)
@@ -139,7 +144,8 @@ def _look(attempt: Attempt, pins: Pins) -> tuple[TableState, Window | None]:
     computed again."""
     found = look(attempt.context, attempt.task, attempt.plan, attempt.target, attempt.id)
     attempt.notes.extend(found.notes)
-    aims = {label: generation + 1 for label, generation in found.generations.items()}
+    least = attempt.request.at_least
+    aims = {label: max(generation + 1, least.get(label, 0)) for label, generation in found.generations.items()}
     window, scope = None, attempt.task.scope
     if isinstance(scope, Since):
         label = scope.only.label
@@ -157,7 +163,7 @@ def _look(attempt: Attempt, pins: Pins) -> tuple[TableState, Window | None]:
 def _decide(attempt: Attempt, found: TableState, computed: Computed, window: Window | None) -> Decision:
     if window is not None:
         return Decision(True, f"rows of {window}")
-    known = states(found, computed)
+    known = naming_changes(attempt.context, attempt.task, states(found, computed))
     decision = decide(attempt.kind, rerun_of(attempt.task), known)
     if not decision.compute and not attempt.task.write.restatable:
         changed = [reason for state in known if (reason := difference(state)) and _was_compared(attempt, state)]
@@ -176,8 +182,18 @@ def _was_compared(attempt: Attempt, state: SliceState) -> bool:
 def _moved(attempt: Attempt, found: TableState) -> tuple[str, ...]:
     """The slices that were published since somebody decided on this run. The look has just brought the ledger up."""
     ledger, fence = attempt.context.ledger, attempt.request.after_fence
-    moved = attempt.at_start.moved(found.generations, lambda earlier: _landed(attempt, earlier))
-    return moved if fence is None else (*moved, *published_after(ledger, attempt.task.name, found.generations, fence))
+    made = _made_at(attempt, found, attempt.at_start.planned)
+    moved = attempt.at_start.moved(made, lambda earlier: _landed(attempt, earlier))
+    if fence is None:
+        return moved
+    later = published_after(ledger, attempt.task.name, found.generations, fence)
+    made = _made_at(attempt, found, {label: found.generations[label] - 1 for label in later})
+    return (*moved, *(label for label in later if made[label] == found.generations[label]))
+
+
+def _made_at(attempt: Attempt, found: TableState, since: Mapping[str, int]) -> dict[str, int]:
+    """What a rebuild has only copied was made by whoever published it before."""
+    return rows_made_at(attempt.context.project.id, attempt.task, attempt.target, found.generations, since)
 
 
 def _landed(attempt: Attempt, earlier: str) -> bool:
@@ -200,10 +216,11 @@ def states(found: TableState, computed: Computed) -> list[SliceState]:
             label,
             generation,
             found.intentions[label],
-            computed.intentions[label],
+            computed.to_compare(label),
             computed.because.get(label),
             label in found.recut,
             label in found.displaced,
+            label in found.taken_back,
         )
         for label, generation in found.generations.items()
     ]
@@ -239,22 +256,34 @@ def _stage(attempt: Attempt, found: TableState, computed: Computed, why: str, wi
     task = attempt.task
     attempt.landing.staging = True
     needs = layout_of(attempt.context.project.id, task)
-    into = attempt.target.prepare(task.target, computed.shape, needs, task.policy.evolve)
+    with naming_rebuild(task):
+        into = attempt.target.prepare(task.target, computed.shape, needs, task.policy.evolve)
     observed = attempt.context.engine.observe(computed.frame, attempt.plan.slices, measures_of(task.audits))
     plan = winning_ties(attempt.context, task, attempt.plan, attempt.kind, states(found, computed))
     plan = replace(plan, read_at=computed.read_at)
     staged = attempt.target.stage(task.target, observed.frame, plan, attempt.id, into=into)
     measured = observed.read()
     _verify(attempt, staged, measured)
-    behind = left_behind(attempt.context.project, attempt.context.ledger, task)
+    attempt.learns_rows(measured)
     facts = Facts(
         slices=_slice_records(found, computed, measured),
-        inputs=computed.leaf_records() + computed.pin_records(attempt.plan.slices) + behind,
+        inputs=computed.leaf_records() + computed.pin_records(attempt.plan.slices) + _beside(attempt, found),
         why=why,
         seconds=attempt.trace.seconds,
+        code_parts=parts_to_keep(attempt.context, task, computed.intentions.values()),
     )
     attempt.context.ledger.advance(attempt.claim, AttemptState.CLAIMED, AttemptState.STAGED, facts)
     return StagedRun(staged, measured, computed, found, why, window=window)
+
+
+def _beside(attempt: Attempt, found: TableState) -> tuple[InputRecord, ...]:
+    """What must be on record of a publish beside what it read: rows of others that it replaces, and what was changed
+    above behind its mark."""
+    context, task = attempt.context, attempt.task
+    if isinstance(task.scope, Since):
+        settle_above(context, task, attempt.session)
+    behind = left_behind(context.project, context.ledger, task)
+    return overwritten_rows(context, task, attempt.target, attempt.plan.slices, found) + behind
 
 
 def _verify(attempt: Attempt, staged: Staged, measured: Mapping[str, Measured]) -> None:

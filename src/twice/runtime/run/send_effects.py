@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from twice.core.failure.interruption import being_handled, interruption
 from twice.core.failure.root_cause import cause_line
 from twice.core.ledger.outbox import PreparedEffect, PublishedGeneration, prepare
 from twice.core.results.run import EffectEnd, RunResult
+from twice.core.task import Task
 from twice.errors import RunError, TwiceError
+from twice.runtime.context import RunContext
 from twice.runtime.effects.send import send_pending
 from twice.runtime.run.attempt import Attempt, StagedRun, raise_interrupt
 
@@ -41,7 +44,7 @@ def send_effects(attempt: Attempt, result: RunResult) -> RunResult:
     before = being_handled()
     try:
         send_pending(attempt.context, attempt.task.name)
-        ends = _ends(attempt)
+        ends = effect_ends(attempt.context, attempt.task, tuple(attempt.token_names), attempt.id)
     except BaseException as error:
         interrupt = interruption(error, before)
         if interrupt is not None:
@@ -61,16 +64,15 @@ def send_effects(attempt: Attempt, result: RunResult) -> RunResult:
     return replace(result, effects=ends)
 
 
-def _ends(attempt: Attempt) -> tuple[EffectEnd, ...]:
-    """What became of each effect of this run's slices."""
-    task, outbox = attempt.task, attempt.context.ledger.outbox
+def effect_ends(context: RunContext, task: Task, labels: Sequence[str], attempt: str) -> tuple[EffectEnd, ...]:
+    """What became of each effect of these slices, as an attempt at them reports it."""
     recorded = [
-        (label, outbox.last_counted(task.name, label, effect.name))
-        for label in attempt.token_names
+        (label, context.ledger.outbox.last_counted(task.name, label, effect.name))
+        for label in labels
         for effect in task.effects
     ]
     return tuple(
-        EffectEnd(label, record.name, record.id, record.state, record.why, already=record.attempt != attempt.id)
+        EffectEnd(label, record.name, record.id, record.state, record.why, already=record.attempt != attempt)
         for label, record in recorded
         if record is not None
     )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from twice.core.ledger.record import TABLE, Facts, RunRecord, SliceRecord
+from twice.core.ledger.record import NO_LEAVES, Facts, RunRecord, SliceRecord
 from twice.runtime.result.compute import Computed
 from twice.runtime.run.attempt import Attempt
+from twice.runtime.staleness.code_change import parts_to_keep
 from twice.runtime.staleness.decide import SliceState, difference
 
 
@@ -25,9 +26,10 @@ def unchanged_facts(
     leaves = tuple(record for record in computed.leaf_records() if record.label in unknown)
     pins = tuple(record for record in computed.pin_records(attempt.plan.slices) if record.label in same)
     slices = tuple(SliceRecord(label, intention=computed.intentions[label]) for label in adopted)
-    return Facts(slices=slices, inputs=leaves + pins)
+    right = [state.published for state in states if state.label in same]
+    return Facts(slices=slices, inputs=leaves + pins, code_parts=parts_to_keep(attempt.context, attempt.task, right))
 
 
 def _unrecorded(attempt: Attempt, adopted: Sequence[str]) -> set[str]:
     held = attempt.context.ledger.inputs(attempt.task.name, adopted) if adopted else {}
-    return {label for label in adopted if all(record.kind == TABLE for record in held.get(label, ()))}
+    return {label for label in adopted if all(record.kind in NO_LEAVES for record in held.get(label, ()))}

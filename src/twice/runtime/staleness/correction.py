@@ -39,8 +39,8 @@ def in_slice_order(context: RunContext, batches: Sequence[PlannedBatch]) -> tupl
         if task.write.newest_by is None:
             continue
         mine = [batch for batch in batches if batch.task == name]
-        recut = _recut(context, task, [slice_.label for batch in mine for slice_ in batch.slices])
-        mine = [batch for batch in mine if _corrects(context, task, batch, recut)]
+        overwritten = _overwritten(context, task, [slice_.label for batch in mine for slice_ in batch.slices])
+        mine = [batch for batch in mine if _corrects(context, task, batch, overwritten)]
         mine.sort(key=lambda batch: slice_named(task.scope, batch.slices[0].label).start)
         needs |= {after.number: before.number for before, after in pairwise(mine)}
         chained += [name] if len(mine) > 1 else []
@@ -55,9 +55,9 @@ def in_slice_order(context: RunContext, batches: Sequence[PlannedBatch]) -> tupl
     ]
 
 
-def _corrects(context: RunContext, task: Task, batch: PlannedBatch, recut: frozenset[str]) -> bool:
+def _corrects(context: RunContext, task: Task, batch: PlannedBatch, overwritten: frozenset[str]) -> bool:
     labels = [slice_.label for slice_ in batch.slices]
-    if not recut.isdisjoint(labels):
+    if not overwritten.isdisjoint(labels):
         return True
     runs = context.ledger.runs_of(task.name, labels)
     present = Intention(context.code_hash(task), None)
@@ -65,13 +65,18 @@ def _corrects(context: RunContext, task: Task, batch: PlannedBatch, recut: froze
     return corrects(batch.kind, states)
 
 
-def _recut(context: RunContext, task: Task, labels: Sequence[str]) -> frozenset[str]:
-    """Those that slices which were cut differently may have overwritten, whatever the plan says of each: one that
-    failed since is among them, and one that is planned for what it reads."""
+def _overwritten(context: RunContext, task: Task, labels: Sequence[str]) -> frozenset[str]:
+    """Those that others may have overwritten (slices that were cut differently, a task that had the table), whatever
+    the plan says of each: one that failed since is among them, and one that is planned for what it reads. A generation
+    that is not on record may be a takeover's."""
     names = {label: token_name(context.project.id, task.first_name, label) for label in labels}
     target = context.target_of(task.target, context.engine.fresh())
     published = target.published(task.target, tuple(names.values()))
     cut, runs = stored_cut(context, task, target, published), context.ledger.runs_of(task.name, labels)
     held = {label: published.generations[name] for label, name in names.items()}
     versions = {label: run.version for label, run in runs.items() if run.generation == held[label]}
-    return frozenset(label for label, generation in held.items() if cut.doubts(generation, versions.get(label)))
+    return frozenset(
+        label
+        for label, generation in held.items()
+        if generation and (label not in versions or cut.doubts(generation, versions[label]))
+    )

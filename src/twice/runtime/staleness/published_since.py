@@ -27,6 +27,11 @@ class GenerationsAtStart:
         self._planned = frozenset(self._generations)
         self._attempts: list[str] = []
 
+    @property
+    def planned(self) -> Mapping[str, int]:
+        """By label: what the plan has seen of its slices."""
+        return {label: self._generations[label] for label in self._planned}
+
     def begins(self, attempt: str) -> None:
         """One more attempt of the run."""
         self._attempts.append(attempt)
@@ -55,10 +60,10 @@ def published_since(kind: Kind, moved: Sequence[str], states: Sequence[SliceStat
 
     One moved slice is enough to stop a restatement: the others are left to whoever asked for them together. One that
     other code moved is not made: the restatement was asked for to replace just that. A plain run goes on wherever it
-    can be *shown* that other code or other inputs were published. What slices that were cut differently may have
-    overwritten is not made, whoever moved it.
+    can be *shown* that other code or other inputs were published. What others may have overwritten is not made, whoever
+    moved it.
     """
-    if any(state.recut for state in states):
+    if any(state.overwritten for state in states):
         return None
     made = [state for state in states if state.label in moved and made_by(state.present.code, state.published)]
     if not made or (kind == "run" and (len(made) < len(states) or any(map(_read_others, made)))):

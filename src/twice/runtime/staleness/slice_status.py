@@ -9,35 +9,53 @@ In doubt a slice counts as stale: its run looks closer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from twice.core.backfill.plan import PlannedSlice
-from twice.core.ledger.record import TABLE, InputRecord, RunRecord
-from twice.core.lineage import EARLIER, NO_VERSION, has_plan, what_changed
+from twice.core.ledger.record import NO_LEAVES, TABLE, InputRecord, RunRecord
+from twice.core.lineage import NO_VERSION, source_name, what_changed
 from twice.core.ports import Leaf, Target, Touched
+from twice.core.results.summary import run_label
 from twice.core.slice import Slice
 from twice.core.table.token import Intention, SliceToken, token_name
 from twice.core.task import Read, TableName, Task
-from twice.errors import TwiceError
 from twice.runtime.context import RunContext
-from twice.runtime.result.compute import Computed, Pins, compute
+from twice.runtime.inputs.declared import DeclaredInputs
+from twice.runtime.staleness.code_change import code_changes
 from twice.runtime.staleness.decide import SliceState, decide, difference, rerun_of
+from twice.runtime.staleness.plans import BuiltPlans, Plans
 from twice.runtime.staleness.touched import newest_touch
-from twice.runtime.table.cut import in_doubt, stored_cut
+from twice.runtime.table.cut import stored_cut
 from twice.runtime.table.displaced_rows import displaced
 from twice.runtime.table.owner import refuse_taken
 from twice.runtime.table.provenance import Provenance
 from twice.runtime.table.same_table import made_by_others
-from twice.runtime.write_plan import make_write_plan
+from twice.runtime.table.taken_back import taken_back
 
-_HARMLESS = frozenset({"literal", "rows"})
-"""Leaves that are the same whenever the code and the pinned tables are."""
+
+@dataclass(frozen=True)
+class LookedSlice:
+    """One slice as a look at the tables' logs finds it: `status` is what is planned for it; `differs` why a run would
+    compute it, whatever the task's policy says of slices that are published; None if it is shown to be the same.
+    `versions`: of each table that it reads, the one up to which that is known, with the table's id."""
+
+    status: PlannedSlice
+    differs: str | None
+    versions: Mapping[str, Touched]
 
 
 def slice_statuses(context: RunContext, task: Task, slices: Sequence[Slice], session: Any) -> tuple[PlannedSlice, ...]:
     """Each slice's status and why, in the order given. Reads only."""
+    return tuple(look.status for look in looked_slices(context, task, slices, session, BuiltPlans(context, task)))
+
+
+def looked_slices(
+    context: RunContext, task: Task, slices: Sequence[Slice], session: Any, plans: Plans
+) -> tuple[LookedSlice, ...]:
+    """The same, with what it was found by. Reads only."""
+    context.progress.begins("look", run_label(task.name, [slice_.label for slice_ in slices]))
     names = [token_name(context.project.id, task.first_name, slice_.label) for slice_ in slices]
     target = context.target_of(task.target, session)
     published = target.published(task.target, names)
@@ -48,34 +66,49 @@ def slice_statuses(context: RunContext, task: Task, slices: Sequence[Slice], ses
     others = made_by_others(context, task, target, tokens, runs)
     held = context.ledger.inputs(task.name)
     changes = _changes(context, task, slices, held, session)
-    looks, tables = _Looks(context, task), _tables(changes)
-    code, left = context.code_hash(task), displaced(context.ledger, task)
+    tables, declared = _tables(changes), DeclaredInputs(context.places, task)
+    ignored = _not_watched(context, task, changes)
+    code, left = context.code_of(task), displaced(context.ledger, task)
+    other_code = code_changes(context.ledger, task, code, (run.intention for run in runs.values()))
+    for token in tokens:
+        run = runs.get(token.label)
+        if run is not None and (run.generation != token.generation or token.label in others):
+            # The table knows better, and its inputs are not on record.
+            runs[token.label] = replace(run, intention=None, version=None)
+    made = [(token, _made(runs.get(token.label))) for token in tokens]
+    back = taken_back(context, task, target, made, published.owners)
     found = []
-    for slice_, token in zip(slices, tokens, strict=True):
+    for slice_, (token, known) in zip(slices, made, strict=True):
         run, generation = runs.get(slice_.label), token.generation
-        if run is not None and (run.generation != generation or slice_.label in others):
-            run = replace(run, intention=None, version=None)  # the table knows better, and its inputs are not on record
         inputs = held.get(slice_.label, ())
-        reason = _reason(changes, slice_, inputs) if generation else None
+        reason = (_reason(changes, slice_, inputs, ignored) or declared.change(slice_, inputs)) if generation else None
         intention = run.intention if run is not None and generation and reason is None else None
-        if intention is not None and intention.code == code and rerun_of(task) == "when_changed":
-            reason = looks.reason(slice_, inputs, intention, tables)
-        made = Provenance() if run is None else Provenance(run.intention, run.version)
-        recut = in_doubt(cut, task, target, token, made)
-        found.append(_status(task, token, run, _Present(code, reason, recut, slice_.label in left)))
+        if intention is not None and intention.code == code.hash and plans.asked(task):
+            reason = plans.reason(slice_, inputs, intention, tables)
+        recut = cut.doubts(generation, known.version)
+        now = _Present(code.hash, other_code, reason, recut, slice_.label in left, slice_.label in back)
+        versions = _versions(inputs, changes)
+        found.append(LookedSlice(_status(task, token, run, now), _differs(token, run, now), versions))
     return tuple(found)
+
+
+def _made(run: RunRecord | None) -> Provenance:
+    return Provenance() if run is None else Provenance(run.intention, run.version)
 
 
 @dataclass(frozen=True)
 class _Present:
-    """What a slice would be made of now: by this code; `changed`: why its inputs may not be what they were. `recut`:
+    """What a slice would be made of now: by this code; `code_changes`: what
+    is other in it, by the hash of what was published; `changed`: why its inputs may not be what they were. `recut`:
     whether slices that were cut differently may have overwritten it. `displaced`: whether rows of it were, by other
-    slices'."""
+    slices'. `taken_back`: whether the table was another task's since."""
 
     code: str
+    code_changes: Mapping[str, str]
     changed: str | None
     recut: bool
     displaced: bool
+    taken_back: bool
 
 
 def _status(task: Task, token: SliceToken, run: RunRecord | None, now: _Present) -> PlannedSlice:
@@ -83,19 +116,41 @@ def _status(task: Task, token: SliceToken, run: RunRecord | None, now: _Present)
     if run is not None and run.failed:
         why = "it is quarantined" if run.quarantined else f"its last attempt: {_ended(run)}"
         return PlannedSlice(label, "failed", why, generation)
-    published = run.intention if run is not None else None
-    # What was published without its inputs is not the same as anything.
-    inputs = (published.inputs or "") if published is not None and changed is None else ""
-    state = SliceState(label, generation, published, Intention(code, inputs), recut=now.recut, displaced=now.displaced)
+    state = _state(token, run, now)
+    published = state.published
     decision = decide("run", rerun_of(task), [state])
     if generation == 0:
         return PlannedSlice(label, "missing", decision.why, generation)
     if not decision.compute:
         return PlannedSlice(label, "published", decision.why, generation)
-    if published is None or changed is None or now.recut:
+    if published is None or changed is None or state.overwritten:
         return PlannedSlice(label, "stale", decision.why, generation)
     why = changed if published.code == code else f"{decision.why}, and {changed}"
     return PlannedSlice(label, "stale", why, generation)
+
+
+def _state(token: SliceToken, run: RunRecord | None, now: _Present) -> SliceState:
+    published = run.intention if run is not None else None
+    # What was published without its inputs is not the same as anything.
+    inputs = (published.inputs or "") if published is not None and now.changed is None else ""
+    present = Intention(now.code, inputs)
+    other = now.code_changes.get(published.code) if published is not None else None
+    return SliceState(
+        *(token.label, token.generation, published, present, None), now.recut, now.displaced, now.taken_back, other
+    )
+
+
+def _differs(token: SliceToken, run: RunRecord | None, now: _Present) -> str | None:
+    if not token.generation:
+        return "it was never published"
+    if run is None or run.failed or now.displaced:
+        return "its last attempt failed, or rows of it were displaced, or there is no record of it"
+    return now.changed or difference(_state(token, run, now))
+
+
+def _versions(held: Sequence[InputRecord], changes: Mapping[str, _Change | None]) -> Mapping[str, Touched]:
+    tables = {record.name for record in held if record.kind == TABLE}
+    return {name: change.now for name in sorted(tables) if (change := changes.get(name)) is not None}
 
 
 def _ended(run: RunRecord) -> str:
@@ -113,10 +168,20 @@ class _Change:
     lost: bool
 
 
-def _reason(changes: Mapping[str, _Change | None], slice_: Slice, held: Sequence[InputRecord]) -> str | None:
+def _not_watched(context: RunContext, task: Task, changes: Mapping[str, _Change | None]) -> frozenset[str]:
+    """The tables whose changes make no slice stale, by their own names and by those that query plans call them."""
+    tables = {str(context.project.located(each.table)) for each in task.tables.values() if not each.watch}
+    named = (changes.get(table) for table in tables)
+    return frozenset(tables | {change.now.name for change in named if change is not None})
+
+
+def _reason(
+    changes: Mapping[str, _Change | None], slice_: Slice, held: Sequence[InputRecord], ignored: frozenset[str]
+) -> str | None:
     """Why the inputs of a published slice may not be what they were; None if the logs show that they are."""
     if not held:
         return "there is no record of which versions of its inputs it read"
+    held = [record for record in held if source_name(record.name) not in ignored]
     pinned = {record.name: record for record in held if record.kind == TABLE}
     for table, pin in sorted(pinned.items()):
         change, version = changes.get(table), pin.version
@@ -128,59 +193,17 @@ def _reason(changes: Mapping[str, _Change | None], slice_: Slice, held: Sequence
             )
         if change.newest.get(slice_.label, -1) > version or (change.lost and version < change.since):
             return f"its input {table} changed since version {version}"
-    unversioned = [record for record in held if record.kind != TABLE and record.identity is None]
+    unversioned = [record for record in held if record.kind not in NO_LEAVES and record.identity is None]
     leaves = [Leaf(record.kind, record.name, None) for record in unversioned]
-    return (what_changed(leaves, ()) or NO_VERSION) if unversioned else None
+    if not unversioned:
+        return None
+    found = what_changed(leaves, ())
+    return NO_VERSION if found is None else found.why
 
 
 def _tables(changes: Mapping[str, _Change | None]) -> frozenset[str]:
     """What a query plan's leaves call the tables whose logs were read."""
     return frozenset(change.now.name for change in changes.values() if change is not None)
-
-
-def _outside(leaves: Iterable[InputRecord | Leaf], tables: frozenset[str]) -> frozenset[tuple[str, str | None]]:
-    """The leaves that belong to none of the pinned tables: no log has their changes."""
-    return frozenset(
-        (leaf.kind, leaf.identity)
-        for leaf in leaves
-        if leaf.kind not in _HARMLESS and leaf.kind != TABLE and leaf.name not in tables
-    )
-
-
-class _Looks:
-    """What slices depend on beside their tables, from plans that are built when they are asked for."""
-
-    def __init__(self, context: RunContext, task: Task) -> None:
-        self._context, self._task = context, task
-        self._one: Computed | None = None
-
-    def reason(
-        self, slice_: Slice, held: Sequence[InputRecord], published: Intention, tables: frozenset[str]
-    ) -> str | None:
-        """Why a slice, whose tables are as they were, is stale all the same; None if it is not."""
-        beside = _outside(held, tables)
-        try:
-            if not has_plan(held) and has_plan(self._leaves(slice_)):
-                return EARLIER
-            alike = self._task.sql is not None or not self._task.takes_run
-            if not beside or (alike and _outside(self._leaves(slice_), tables) == beside):
-                return None
-            computed = self._computed(slice_)
-        except TwiceError as error:
-            return f"its plan cannot be made now: {error.what}"
-        present, because = computed.intentions[slice_.label], computed.because.get(slice_.label)
-        return difference(SliceState(slice_.label, 1, published, present, because))
-
-    def _leaves(self, slice_: Slice) -> tuple[Leaf, ...]:
-        """Those of one slice: of this one, unless another was asked for before."""
-        self._one = self._one or self._computed(slice_)
-        (leaves,) = self._one.leaves.values()
-        return leaves
-
-    def _computed(self, slice_: Slice) -> Computed:
-        plan = make_write_plan(self._context.project.id, self._task, (slice_,))
-        with self._context.session() as session:
-            return compute(self._context, self._task, plan, Pins(self._context, session))
 
 
 def _changes(
@@ -194,7 +217,7 @@ def _changes(
             if record.kind == TABLE and record.version is not None:
                 oldest[record.name] = min(record.version, oldest.get(record.name, record.version))
     declared: dict[str, list[Read]] = {}
-    for source in task.inputs.values():
+    for source in task.tables.values():
         declared.setdefault(str(context.project.located(source.table)), []).append(source)
 
     def open_target(table: TableName) -> Target:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from twice.core.ledger.code_parts import TaskCode
 from twice.core.ledger.record import Pinned, RunRecord
 from twice.core.ports import RunLedger, RunRecords
 from twice.core.project.graph import reading_slices, values_of
@@ -18,7 +19,9 @@ from twice.core.scope import Whole, slices_named
 from twice.core.slice import Slice
 from twice.core.task import Read, Task
 from twice.core.time_scope import TimeScope
-from twice.runtime.staleness.decide import CODE_CHANGED, INPUTS_NOT_NAMED, rerun_of
+from twice.runtime.staleness.code_change import code_changes
+from twice.runtime.staleness.decide import INPUTS_NOT_NAMED, rerun_of
+from twice.runtime.staleness.rewrites import is_after, restart_in
 from twice.runtime.table.displaced_rows import displaced
 from twice.runtime.table.settle import attempts_not_reporting
 
@@ -38,14 +41,14 @@ def stale_slices(
     project: Project,
     ledger: RunLedger,
     task: Task,
-    code: str | None = None,
+    code: TaskCode | None = None,
     due: Mapping[str, set[str]] | None = None,
 ) -> tuple[Stale, ...]:
-    """The stale slices of a task, oldest first. `code` is the hash of its code as it is now, if that shall count.
+    """The stale slices of a task, oldest first. `code` is its code as it is now, if that counts.
     `due`: only what is stale because of these slices of other tasks, by task and label."""
     if not isinstance(task.scope, TimeScope | Whole):
         return ()
-    published = {run.label: run for run in ledger.runs(task.name) if run.generation}
+    published = {run.label: run for run in ledger.runs(task.name) if run.generation and not _adopted(run)}
     if not published:
         return ()
     found: dict[str, str] = {}
@@ -53,18 +56,28 @@ def stale_slices(
         found = {label: INPUTS_NOT_NAMED for label in sorted(displaced(ledger, task)) if label in published}
     if rerun_of(task) != "never":
         inputs = _by_other_inputs(project, ledger, task, published, due)
-        found |= _by_either(_by_other_code(published, code), inputs)
+        found |= _by_either(_by_other_code(ledger, task, published, code), inputs)
     return tuple(Stale(task.name, slice_, found[slice_.label]) for slice_ in sorted(slices_named(task.scope, found)))
+
+
+def _adopted(run: RunRecord) -> bool:
+    """Declared right by a person, whatever it was made from."""
+    return run.intention is not None and run.intention.adopted
 
 
 def _by_either(code: Mapping[str, str], inputs: Mapping[str, str]) -> dict[str, str]:
     return {**code, **{label: f"{code[label]}, and {why}" if label in code else why for label, why in inputs.items()}}
 
 
-def _by_other_code(published: Mapping[str, RunRecord], code: str | None) -> dict[str, str]:
-    """The slices whose code is another by now."""
+def _by_other_code(
+    ledger: RunLedger, task: Task, published: Mapping[str, RunRecord], code: TaskCode | None
+) -> dict[str, str]:
+    """The slices whose code is another by now, and which part of it."""
+    if code is None:
+        return {}
     intentions = {label: run.intention for label, run in published.items() if run.intention is not None}
-    return {label: CODE_CHANGED for label, each in intentions.items() if code is not None and each.code != code}
+    found = code_changes(ledger, task, code, intentions.values())
+    return {label: found[each.code] for label, each in intentions.items() if each.code != code.hash}
 
 
 def _by_other_inputs(
@@ -93,8 +106,10 @@ def failed_labels(ledger: RunLedger, task: str) -> tuple[str, ...]:
 
 
 def reads_of(project: Project, below: Task, up: Task) -> tuple[Read, ...]:
-    """The inputs by which a task reads what another one writes."""
-    return tuple(each for each in below.inputs.values() if project.located(each.table) == project.located(up.target))
+    """The inputs by which a task reads what another one writes, without those that are not watched: what is published
+    there makes no slice stale."""
+    above = project.located(up.target)
+    return tuple(each for each in below.tables.values() if each.watch and project.located(each.table) == above)
 
 
 def readers_of(ledger: RunRecords, below: Task, up: Task, source: Read, slice_: Slice) -> tuple[Slice, ...]:
@@ -159,16 +174,20 @@ def reads_unknown(task: Task, up: Task, source: Read) -> bool:
 
 @dataclass(frozen=True)
 class _Publish:
-    """The last publish of a slice. `fence`: of the attempt that made it; 0 where the ledger does not know it."""
+    """The last publish of a slice. `fence`: of the attempt that made it; 0 where the ledger does not know it.
+    `restart`: see `rewrites.restart_in`."""
 
     label: str
-    version: int
+    version: int | None
     fence: int
+    restart: int
 
     def is_after(self, pin: Pinned) -> bool:
-        """Not by the version alone: a table that was dropped and made again counts its versions from the start
-        again."""
-        return self.version > pin.version or self.fence > pin.fence
+        return is_after((self.version, self.fence), pin, self.restart)
+
+
+def _version(publish: _Publish) -> int:
+    return -1 if publish.version is None else publish.version
 
 
 _NEVER = Pinned(-1, -1)
@@ -202,15 +221,16 @@ def _published_since(
     """Slices that read a slice of `up` which was published after they looked, and which; and those that read another
     table than the last of them."""
     task, table, pins = readers.task, readers.table, readers.pins
-    if not pins:
+    sources = reads_of(project, task, up)
+    if not pins or not sources:
         return
-    fences = ledger.publishers(up.name)
+    fences, restart = ledger.publishers(up.name), restart_in(ledger.publishes(up.name))
     remade = [
-        _Publish(run.label, -1 if run.version is None else run.version, fences.get(run.label, 0))
+        _Publish(run.label, run.version, fences.get(run.label, 0), restart)
         for run in ledger.runs(up.name)
         if run.generation and (wanted is None or run.label in wanted)
     ]
-    for source in reads_of(project, task, up):
+    for source in sources:
         for label, by in _newest(task, up, source, remade, pins).items():
             if pins[label] is not _NEVER:
                 yield label, f"its input {table} was published again since: {up.name}[{by.label}]"
@@ -229,9 +249,9 @@ def _newest(
     task: Task, up: Task, source: Read, remade: Sequence[_Publish], pins: Mapping[str, Pinned]
 ) -> dict[str, _Publish]:
     """By label of the task: of the publishes that it reads and has not seen, the newest."""
-    ordered = sorted(remade, key=lambda each: (each.fence, each.version))
+    ordered = sorted(remade, key=lambda each: (each.fence, _version(each)))
     if reads_all(task, up, source):
-        last = [max(ordered, key=lambda each: each.version), ordered[-1]] if ordered else []
+        last = [max(ordered, key=_version), ordered[-1]] if ordered else []
         return {label: each for each in last for label, pin in pins.items() if each.is_after(pin)}
     found: dict[str, _Publish] = {}
     if ordered and reads_unknown(task, up, source):

@@ -36,6 +36,7 @@ def assign_all(context: RunContext) -> None:
         return
     with context.session() as session:
         for name in waiting:
+            context.progress.begins("asking the table which old records are its own", name)
             try:
                 shown = _shown_by_table(context, tasks[name], session)
             except Exception as error:

@@ -14,13 +14,12 @@ from dataclasses import dataclass, field
 from twice.core.ports import Published, Target
 from twice.core.scope import column_of_cut, cut_of, label_of
 from twice.core.table.owner import cut_token, form_of, last_cut_token, owner_of
-from twice.core.table.token import SliceToken, token_name
+from twice.core.table.token import token_name
 from twice.core.task import Task
 from twice.core.time_scope import TimeScope
 from twice.core.write import appended_again, cut_text
 from twice.errors import OTHER_SCOPE, UNCHANGED, TableTaken
 from twice.runtime.context import RunContext
-from twice.runtime.table.provenance import Provenance, version_below_takeovers
 
 
 @dataclass(frozen=True)
@@ -52,16 +51,6 @@ def stored_cut(context: RunContext, task: Task, target: Target, published: Publi
         return StoredCut(None, dict.fromkeys(names, max(now + 2, max(held.values()) + 1)))
     first = _after_others(context, task, target, published.owners.labels.get(me, frozenset()))
     return StoredCut(first, dict.fromkeys(names, first + 1))
-
-
-def in_doubt(cut: StoredCut, task: Task, target: Target, token: SliceToken, made: Provenance) -> bool:
-    """Whether slices that were cut differently may have overwritten a published one: by the commit that wrote its rows,
-    not by that of a takeover, which moved its token later. Reads only."""
-    doubted = cut.doubts(token.generation, made.version)
-    # What was taken over has no intention: it is computed again for that, unless what is published stays.
-    if doubted or not cut.from_version or made.intention is not None or task.policy.rerun != "never":
-        return doubted
-    return cut.doubts(token.generation, version_below_takeovers(task, target, token, made.version))
 
 
 def newest_cut(held: Mapping[str, int]) -> str | None:

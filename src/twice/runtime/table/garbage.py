@@ -75,6 +75,7 @@ def _tokens(context: RunContext, task: Task, target: Target, labels: Collection[
 
 def collect_garbage(context: RunContext, session: Any) -> tuple[RemovedFiles, ...]:
     """`twice gc`: every task whose attempts may have left something. A table that cannot be asked stops no other."""
+    context.progress.begins("looking for what dead attempts staged", "ledger")
     found = []
     for name, labels in sorted(_left_behind(context).items()):
         task = context.project.tasks.get(name)
@@ -86,6 +87,7 @@ def collect_garbage(context: RunContext, session: Any) -> tuple[RemovedFiles, ..
 
 
 def _collect(context: RunContext, task: Task, labels: set[str], session: Any, written: bool = True) -> RemovedFiles:
+    context.progress.begins("deleting what dead attempts staged", task.name)
     try:
         return remove_passed(context, task, context.target_of(task.target, session), sorted(labels), written)
     except Exception as error:  # noqa: BLE001 - it is away, or gone for good
@@ -125,8 +127,9 @@ def _slices_left(task: Task, attempt: AttemptRecord) -> tuple[Slice, ...]:
 
 
 def _slices_covered(context: RunContext, task: Task, attempt: AttemptRecord) -> tuple[Slice, ...]:
-    """Where in the table its files may lie: anywhere, if the scope does not say it of all its slices any more."""
+    """Where in the table its files may lie: anywhere, if the scope does not say it of all its slices any more, or if it
+    was to give the table another layout."""
     slices = _slices_left(task, attempt)
-    if len(slices) < len(attempt.slices):
+    if len(slices) < len(attempt.slices) or attempt.kind == "rebuild":
         return (WHOLE,)
     return make_write_plan(context.project.id, task, slices).file_slices

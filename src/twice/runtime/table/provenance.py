@@ -35,17 +35,6 @@ def provenance_of(context: RunContext, task: Task, target: Target, token: SliceT
     return Provenance(note.intentions.get(token.name), note.version) if note else Provenance()
 
 
-def version_below_takeovers(task: Task, target: Target, token: SliceToken, version: int | None) -> int | None:
-    """Of the commit that wrote the slice's rows; None once the log forgot it. `version`: of the one that last moved its
-    token."""
-    generation = token.generation
-    note = target.provenance(task.target, token.name, generation, at=version)
-    while note is not None and note.kind == "takeover":
-        generation -= 1
-        note = target.provenance(task.target, token.name, generation) if generation else None
-    return note.version if note is not None else None
-
-
 def catch_up(context: RunContext, task: Task, target: Target, token: SliceToken, known: RunRecord | None) -> Provenance:
     """What the slice was published from; the ledger learns what it did not know. At which version is asked of the
     commit itself: what others did after it must stay in sight. Dying in here leaves the rest to the next look."""
@@ -63,6 +52,10 @@ def catch_up(context: RunContext, task: Task, target: Target, token: SliceToken,
         catch_up(context, task, target, below, _of_this_table(task, target, below, known))
         context.ledger.adopt(task.name, [Adopted(label, generation, attempt, version=version)])
         return Provenance(None, version)
+    if note and note.kind == "adopt":
+        # Nothing was ever sent for it, and nothing is: it was there before twice.
+        context.ledger.adopt(task.name, [Adopted(label, generation, attempt, intention, version)])
+        return Provenance(intention, version)
     # Of this very table: one that was copied with its log names the attempts of the table it was copied from.
     ours = context.ledger.attempt(attempt, task.name) if attempt else None
     if note and ours is not None and ours.state is not AttemptState.PUBLISHED and not ours.never_looked:

@@ -5,24 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 from twice.core.ledger.record import AttemptRecord, AttemptState, Facts, RunRecord, aim_of
 from twice.core.ports import AttemptHistory, Claims, RunLedger, Target
 from twice.core.since import Since
 from twice.core.slice import WHOLE
 from twice.core.table.mark import version_text
-from twice.core.table.token import Intention, SliceToken
+from twice.core.table.token import Intention, SliceToken, token_name
 from twice.core.task import Task
 from twice.core.write import WritePlan
 from twice.runtime.context import RunContext
 from twice.runtime.holder import is_gone
 from twice.runtime.table.assign import assign_at_look
-from twice.runtime.table.cut import StoredCut, in_doubt, stored_cut
+from twice.runtime.table.cut import StoredCut, stored_cut
 from twice.runtime.table.displaced_rows import displaced
 from twice.runtime.table.foreign_changes import ForeignChanges, changed_by_others
 from twice.runtime.table.owner import refuse_taken
 from twice.runtime.table.provenance import catch_up, forget_effects, record_landed
 from twice.runtime.table.same_table import made_by_others
+from twice.runtime.table.taken_back import may_be_overwritten, may_hold_others, taken_back
 from twice.runtime.write_plan import tokens_in
 
 
@@ -32,7 +34,8 @@ class TableState:
     `aims`: the generations to publish, once they are fixed. `others`: what others did since; the note of it waits
     for the run's end. `cut`: how the table has the task's slices; `recut`: those that are in doubt for it.
     `displaced`: those of which rows were displaced by newer ones of other slices. `watched`: the tokens that say
-    whose the table is and how it is cut, by name: the commit compares them too."""
+    whose the table is and how it is cut, by name: the commit compares them too. `taken_back`: slices that were
+    published before the table was another task's. `shared`: whether it may hold rows of others, or of other cuts."""
 
     version: int | None
     generations: Mapping[str, int]
@@ -44,6 +47,14 @@ class TableState:
     recut: frozenset[str] = frozenset()
     displaced: frozenset[str] = frozenset()
     watched: Mapping[str, int] = field(default_factory=dict)
+    taken_back: frozenset[str] = frozenset()
+    shared: bool = False
+
+    @property
+    def overwritten(self) -> frozenset[str]:
+        """Slices whose rows in the table may be others than those that were published: what is on record of them is
+        not what the table holds."""
+        return self.recut | self.taken_back
 
 
 def look(context: RunContext, task: Task, plan: WritePlan, target: Target, mine: str | None = None) -> TableState:
@@ -70,6 +81,9 @@ def look(context: RunContext, task: Task, plan: WritePlan, target: Target, mine:
     for label, maker in made_by_others(context, task, target, tokens, known).items():
         notes.append(_exchanged(context, task, known.pop(label), maker))
     remembered = {token.label: catch_up(context, task, target, token, known.get(token.label)) for token in tokens}
+    made = [(token, remembered[token.label]) for token in tokens]
+    for each in made:
+        notes.extend(may_be_overwritten(context, task, target, *each, published.owners))
     return TableState(
         published.version,
         {token.label: token.generation for token in tokens},
@@ -77,9 +91,11 @@ def look(context: RunContext, task: Task, plan: WritePlan, target: Target, mine:
         tuple(notes),
         others=changed_by_others(context, task, target, plan),
         cut=cut,
-        recut=frozenset(t.label for t in tokens if in_doubt(cut, task, target, t, remembered[t.label])),
+        recut=frozenset(token.label for token, each in made if cut.doubts(token.generation, each.version)),
         displaced=displaced(context.ledger, task),
         watched={name: published.generations[name] for name in plan.watched},
+        taken_back=taken_back(context, task, target, made, published.owners),
+        shared=may_hold_others(context, task, published.owners),
     )
 
 
@@ -119,6 +135,19 @@ def settle_passed(
         else:
             context.ledger.close_attempt(attempt.id, AttemptState.SUPERSEDED)
     return notes
+
+
+def settle_undecided(context: RunContext, task: Task, session: Any) -> None:
+    """The same for all attempts of a task, whoever asks: after it the ledger knows every publish of theirs that was in
+    the table before the call. The table is asked only where there is one. Dying in here leaves the rest to the next
+    look."""
+    attempts = (*context.ledger.open_attempts(task.name), *context.ledger.undiscarded(task.name))
+    labels = sorted({each.label for attempt in attempts for each in attempt.slices if each.expected is not None})
+    if labels:
+        names = {label: token_name(context.project.id, task.first_name, label) for label in labels}
+        target = context.target_of(task.target, context.engine.fresh() if session is None else session)
+        held = target.published(task.target, tuple(names.values())).generations
+        settle_passed(context, task, target, [SliceToken(name, label, held[name]) for label, name in names.items()])
 
 
 def _may_have_published(

@@ -56,7 +56,7 @@ def refuse_other_kind(context: RunContext, task: Task, plan: WritePlan) -> None:
 
 def cursor_input(task: Task, scope: Since) -> tuple[str, TableName]:
     """The one input that is read from the mark on, by its name in the task: its declaration was checked for that."""
-    ((name, source),) = ((name, source) for name, source in task.inputs.items() if source.by == scope.cursor)
+    ((name, source),) = ((name, source) for name, source in task.tables.items() if source.by == scope.cursor)
     return name, source.table
 
 

@@ -40,6 +40,7 @@ class LedgerDifference:
 def check(context: RunContext, session: Any) -> tuple[LedgerDifference, ...]:
     tokens = {task.name: tokens_of(context, task, session) for task in context.project.in_order()}
     taken = {task.name: refusal for task in context.project.in_order() if (refusal := _taken(context, task, session))}
+    context.progress.begins("comparing the records with the tables", "ledger")
     of_tables = (LedgerDifference(name, refusal.what, refusal.fix) for name, refusal in taken.items())
     return (*of_tables, *_of_runs(context, tokens, taken), *_of_attempts(context, tokens))
 
@@ -47,6 +48,7 @@ def check(context: RunContext, session: Any) -> tuple[LedgerDifference, ...]:
 def _taken(context: RunContext, task: Task, session: Any) -> TableTaken | None:
     """The refusal that every run of the task meets. What the ledger knows of its slices is then not compared: the
     table's are another's."""
+    context.progress.begins("reading whose the table is", task.name)
     any_of_mine = token_name(context.project.id, task.first_name, "")
     published = context.target_of(task.target, session).published(task.target, (any_of_mine,))
     return refusal_of(context.project.id, task, published.owners)

@@ -20,6 +20,7 @@ from twice.runtime.run.attempt import releasing_on_interrupt, reported
 from twice.runtime.run.commit import commit
 from twice.runtime.run.landing import Wording
 from twice.runtime.run.lease import beating, claim_slices
+from twice.runtime.staleness.kept import carried
 from twice.runtime.table.owner import refusal_of
 from twice.runtime.table.settle import look
 from twice.runtime.table.stored_mark import cursor_changed, other_cursor, stored_mark, task_cursor
@@ -70,6 +71,7 @@ class Reset:
 def show_mark(context: RunContext, task: Task) -> Mark:
     """As the target has it. Changes nothing. Raises TableTaken where a run would: another's mark is not this task's."""
     scope = incremental(task)
+    context.progress.begins("reading the mark", task.name)
     target = context.target_of(task.target, context.engine.fresh())
     name = make_write_plan(context.project.id, task, (scope.only,)).token_names[0]
     published = target.published(task.target, (name,))
@@ -88,10 +90,11 @@ def reset_mark(context: RunContext, task: Task, reset: Reset) -> tuple[Mark, Mar
     """
     scope = incremental(task)
     cursor = task_cursor(context.project, task, scope)
-    aim = version_of(scope.start if reset.to is None else scope.parse(reset.to))
+    aim = aim_of(task, reset.to)
     plan = make_write_plan(context.project.id, task, (scope.only,))
     plan = replace(plan, write=AppendRows(plan.slices))
     attempt = uuid.uuid4().hex
+    context.progress.begins("moving the mark", task.name)
     with releasing_on_interrupt(context, attempt):
         claim = claim_slices(context, task, plan, RunRequest("reset"), attempt)
     trace = Trace(context.clock)
@@ -108,7 +111,8 @@ def reset_mark(context: RunContext, task: Task, reset: Reset) -> tuple[Mark, Mar
         landing.staging = True
         staged = target.stage(task.target, None, plan, claim.attempt)
         story = _story(before, aim, reset)
-        context.ledger.advance(claim, AttemptState.CLAIMED, AttemptState.PUBLISHING, Facts(why=story, notes=(story,)))
+        facts = Facts(inputs=carried(context.project, context.ledger, task, aim), why=story, notes=(story,))
+        context.ledger.advance(claim, AttemptState.CLAIMED, AttemptState.PUBLISHING, facts)
         hit(Point.PUBLISHING)
         (name,) = plan.token_names
         note = CommitNote(claim.attempt, "reset", {name: aim}, cursor=cursor)
@@ -120,6 +124,12 @@ def reset_mark(context: RunContext, task: Task, reset: Reset) -> tuple[Mark, Mar
         landing.record()
         landing.remove_unused()
     return before, _mark(context, task, target, aim, end.version)
+
+
+def aim_of(task: Task, to: str | None) -> int:
+    """The token's version at that mark; left out, at the task's initial one."""
+    scope = incremental(task)
+    return version_of(scope.start if to is None else scope.parse(to))
 
 
 def incremental(task: Task) -> Since:

@@ -28,22 +28,28 @@ class Tidied:
 def prune(context: RunContext, session: Any, older_than: timedelta) -> Tidied:
     """Attempts that did not report back are settled first: a commit that is forgotten proves nothing for its attempt. A
     second call finds nothing. Dying in here leaves the rest to the next call."""
+    refuse_young(older_than)
+    removed = collect_garbage(context, session)
+    before = context.ledger.now() - older_than
+    context.ledger.backfills.finish_done()  # one that runs is never pruned
+    context.progress.begins("deleting old records", "ledger")
+    pruned = context.ledger.prune(before)
+    commits, skipped = 0, list(unreadable(removed))
+    for task in context.project.tasks.values():
+        # The attempts that a table was not asked about are still to be settled by its commits.
+        if not any(one.unasked and one.task == task.name for one in removed):
+            context.progress.begins("deleting old records", task.name)
+            try:
+                commits += context.target_of(task.target, session).forget(task.target, before)
+            except Exception as error:  # noqa: BLE001 - the next call finds what it has to forget
+                skipped.append(why_unreadable(task, error))
+    return Tidied(pruned, commits, tuple(skipped))
+
+
+def refuse_young(older_than: timedelta) -> None:
     if older_than < SHORTEST:
         raise UsageError(
             "what is younger than a day is not pruned",
             now="Nothing was deleted.",
             fix="Give a day or more: twice ledger prune --older-than 1d.",
         )
-    removed = collect_garbage(context, session)
-    before = context.ledger.now() - older_than
-    context.ledger.backfills.finish_done()  # one that runs is never pruned
-    pruned = context.ledger.prune(before)
-    commits, skipped = 0, list(unreadable(removed))
-    for task in context.project.tasks.values():
-        # The attempts that a table was not asked about are still to be settled by its commits.
-        if not any(one.unasked and one.task == task.name for one in removed):
-            try:
-                commits += context.target_of(task.target, session).forget(task.target, before)
-            except Exception as error:  # noqa: BLE001 - the next call finds what it has to forget
-                skipped.append(why_unreadable(task, error))
-    return Tidied(pruned, commits, tuple(skipped))

@@ -35,6 +35,7 @@ def rebuild(context: RunContext, session: Any) -> tuple[Rebuilt, ...]:
     found = []
     for task in context.project.in_order():
         tokens = tokens_of(context, task, session)
+        context.progress.begins("recording what it holds", task.name)
         known = {run.label: run for run in context.ledger.runs(task.name)}
         missed = {
             label: held
@@ -44,6 +45,8 @@ def rebuild(context: RunContext, session: Any) -> tuple[Rebuilt, ...]:
         for label in [label for label, held in missed.items() if held.note and held.note.kind == "takeover"]:
             token = SliceToken(_name(context, task, label), label, missed.pop(label).generation)
             catch_up(context, task, context.target_of(task.target, session), token, known.get(label))
+        # Nothing was ever sent for what was there before twice.
+        missed = {label: held for label, held in missed.items() if not (held.note and held.note.kind == "adopt")}
         unseen = {label: held for label, held in missed.items() if not _recorded(context, task, held)}
         forget_effects(context, task, {label: held.generation for label, held in unseen.items()})
         adopted = [_adopted(context, task, label, held) for label, held in tokens.items()]
@@ -64,6 +67,7 @@ def _recorded(context: RunContext, task: Task, held: Held) -> bool:
 
 def tokens_of(context: RunContext, task: Task, session: Any) -> Mapping[str, Held]:
     """By label: what the task's target says was published."""
+    context.progress.begins("reading the table's tokens", task.name)
     prefix = _name(context, task, "")
     tokens = context.target_of(task.target, session).tokens(task.target, prefix)
     return {name.removeprefix(prefix): held for name, held in tokens.items()}

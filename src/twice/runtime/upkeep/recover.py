@@ -26,10 +26,12 @@ def recover(context: RunContext, session: Any) -> RecoverResult:
     and for what is open on a table that its task wrote before it was given another one. What is open on a table that
     cannot be read stays open: it may have landed.
     """
+    context.progress.begins("looking for attempts that stopped reporting", "ledger")
     left = left_open(context)
     before = (*context.ledger.open_attempts(), *context.ledger.undiscarded(), *_open_in(left), *_left_in(left))
     removed = collect_garbage(context, session)
     unreadable_tables = {(one.task, one.former) for one in removed if one.unasked}
+    context.progress.begins("closing attempts that stopped reporting", "ledger")
     here = [attempt for attempt in context.ledger.open_attempts() if (attempt.task, False) not in unreadable_tables]
     elsewhere = _open_in([there for there in left if (there[1].name, True) not in unreadable_tables])
     for attempt in (*here, *elsewhere):

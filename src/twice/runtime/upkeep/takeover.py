@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 
 from twice.core.failure.failpoints import Crash
 from twice.core.ports import Landed, Lost, Target
-from twice.core.since import Since
 from twice.core.slice import WHOLE
 from twice.core.table.owner import LAST_TAKEOVER, Owner, owner_of, takeover_token
 from twice.core.table.token import CommitNote, token_name
@@ -19,6 +18,7 @@ from twice.runtime.context import RunContext
 from twice.runtime.run.commit import commit
 from twice.runtime.run.landing import Landing, Wording
 from twice.runtime.table.owner import describe_owner
+from twice.runtime.table.taken_back import moved_by_takeover
 
 _WORDING = Wording(
     landed="taken over",
@@ -63,6 +63,7 @@ def take_over(context: RunContext, task: Task, takeover: Takeover) -> Mapping[st
 
 
 def _other_owners(context: RunContext, task: Task) -> tuple[Target, dict[Owner, int]]:
+    context.progress.begins("reading whose the table is", task.name)
     target = context.target_of(task.target, context.engine.fresh())
     me = owner_of(context.project.id, task)
     published = target.published(task.target, (token_name(me.project, me.task, ""),))
@@ -73,10 +74,11 @@ def _other_owners(context: RunContext, task: Task) -> tuple[Target, dict[Owner, 
 
 def _commit(context: RunContext, task: Task, target: Target, other: Owner, why: str) -> None:
     """Dying in here has taken over or not."""
+    context.progress.begins("taking the table over", task.name)
     attempt = uuid.uuid4().hex
     me = owner_of(context.project.id, task)
     token = takeover_token(me, other)
-    mine = () if isinstance(task.scope, Since) or not task.write.restatable else _mine(target, task, me)
+    mine = _mine(target, task, me) if moved_by_takeover(task) else ()
     names = (token, LAST_TAKEOVER, *mine)
     before = target.published(task.target, names)
     slices = tuple(replace(WHOLE, label=name) for name in names)

@@ -26,7 +26,7 @@ from twice.core.time_scope import SliceColumn
 from twice.core.write import Layout
 from twice.errors import DeclarationError
 from twice.targets.delta.log.log import Log
-from twice.targets.delta.log.table import FORGETS_TOKENS, Intent, Table, wider
+from twice.targets.delta.log.table import FORGETS_TOKENS, Intent, Table, slices_by_condition, wider
 from twice.targets.grain import (
     CUT,
     MARK,
@@ -57,7 +57,8 @@ def intend(log: Log, held: Table | None, shape: Shape, layout: Layout, evolve: b
 def check(session: SparkSession, name: str, path: str, into: Intent, layout: Layout) -> None:
     """Refuse what would make a slice own rows that are not its own, or a token that is forgotten."""
     table, wanted = into.table, layout.slice_column
-    if not layout.any_partitions:
+    by_condition = wanted is not None and slices_by_condition(into.before, wanted.name)
+    if not layout.any_partitions and not by_condition:
         check_partitioning(name, table.partition_columns, wanted)
     check_named(name, table.shape, layout)
     check_cut(name, table.properties.get(CUT), layout.cut)
@@ -67,12 +68,12 @@ def check(session: SparkSession, name: str, path: str, into: Intent, layout: Lay
             now="The table is unchanged.",
             fix=f"Run: ALTER TABLE delta.{quoted(path)} UNSET TBLPROPERTIES ('{FORGETS_TOKENS}').",
         )
-    if wanted is None or layout.any_partitions or into.before is None:
+    if wanted is None or layout.any_partitions or into.before is None or by_condition:
         return
     check_grain(name, table.grain, wanted)
     # Every date is the beginning of a day: a daily table's log need not be read for this.
     if wanted.type == "timestamp" or wanted.grain == "month":
-        column = table.partition_columns[0]
+        column = next(name for name in table.partition_columns if name.lower() == wanted.name.lower())
         found = Log(session, path).partition_values(table.in_log(column))
         values = (slice_value(text, wanted.type) for text in found)
         check_values(name, table.grain, values, wanted)

@@ -18,6 +18,10 @@ from twice.targets.delta.lock import Waiting, locked
 from twice.targets.delta.log.log import Log
 from twice.targets.instruments import Instruments
 
+_LOG = "_delta_log"
+_DROPPED = "_twice_dropped"
+"""What the log of a table is called that is being removed: readers pass over it, and see no table."""
+
 
 @dataclass(frozen=True)
 class TableHandle:
@@ -75,6 +79,40 @@ class TableHandle:
             files = self._files()
             for path in paths:
                 files.delete(self._at(path), False)
+
+    def copy_from(self, other: TableHandle, source: str, path: str) -> None:
+        """A file of another table's folder (both named as the logs name them), where there are no links."""
+        jvm: Any = self.session._jvm
+        conf = self.session._jsparkSession.sessionState().newHadoopConf()
+        jvm.org.apache.hadoop.fs.FileUtil.copy(
+            other._files(), other._at(source), self._files(), self._at(path), False, True, conf
+        )
+
+    def remove(self) -> None:
+        """The whole folder. Its log goes first, by one rename: dying here leaves a whole table, or files that
+        `remove_rest` knows by the log that lies among them under another name."""
+        files, location = self._files(), self._location
+        files.delete(location(self.path, _DROPPED), True)
+        if not files.rename(location(self.path, _LOG), location(self.path, _DROPPED)):
+            raise OSError(f"{self.path}/{_LOG} could not be renamed")
+        self.remove_rest()
+
+    def remove_rest(self) -> None:
+        """What a `remove` that died has left; nothing of any other folder. The log that was put away goes last."""
+        files, location, jvm = self._files(), self._location, self.session._jvm
+        assert jvm is not None
+        if not files.exists(location(self.path, _DROPPED)):
+            return
+        for each in files.listStatus(location(self.path)):
+            if each.getPath().getName() != _DROPPED:
+                files.delete(each.getPath(), True)
+        files.delete(location(self.path), True)
+        jvm.org.apache.spark.sql.delta.DeltaLog.invalidateCache(self.session._jsparkSession, location(self.path))
+
+    @property
+    def _location(self) -> Any:
+        jvm: Any = self.session._jvm
+        return jvm.org.apache.hadoop.fs.Path
 
     def _files(self) -> Any:
         jvm: Any = self.session._jvm

@@ -74,9 +74,11 @@ def _folders(files: Any, root: Any, table: Table, slices: Sequence[Slice]) -> It
         if status.isDirectory() and "=" not in name and not name.startswith(("_", ".")):
             yield status.getPath()
     everywhere = any(slice_.bounds is None for slice_ in slices)
-    if not table.partition_columns:
+    if everywhere:
+        yield from _everywhere(files, root)  # a swap that was given up may have staged another layout
+    elif not table.partition_columns:
         yield root
-    elif everywhere or len(table.partition_columns) > 1:
+    elif len(table.partition_columns) > 1:
         yield from _partitions(files, root, len(table.partition_columns))
     else:
         wanted = table.in_log(table.partition_columns[0])

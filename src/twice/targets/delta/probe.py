@@ -21,7 +21,7 @@ from twice.targets.instruments import Instruments
 
 @dataclass(frozen=True)
 class Probed:
-    """`fix` is empty where all is well."""
+    """`fix` is empty where nothing is wrong."""
 
     detail: str
     fix: str = ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from twice.config import Settings
 from twice.core.ports import Target
@@ -34,8 +34,14 @@ def folder(settings: Settings, table: TableName) -> str:
     return str(settings.warehouse.joinpath(*table.name.split(".")))
 
 
+def _reader(opening: Opening) -> Target:
+    from twice.targets.delta.reader import DeltaReader
+
+    return cast(Target, DeltaReader(lambda table: folder(opening.settings, table)))
+
+
 def _location(settings: Settings, name: str) -> Location:  # noqa: ARG001 - there is one warehouse
     return Location(settings.warehouse_name, os.path.realpath(settings.warehouse))
 
 
-DELTA = Registration("delta", open=Warehouse, location=_location, folder=folder)
+DELTA = Registration("delta", open=Warehouse, location=_location, folder=folder, reader=_reader)

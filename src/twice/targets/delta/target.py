@@ -12,15 +12,16 @@ from pyspark.sql import DataFrame, SparkSession
 from twice.core.closed import assert_never
 from twice.core.ports import Foreign, Held, Landed, Lost, PreparedTable, Published, Shape, Staged, Touched
 from twice.core.slice import Slice
+from twice.core.table.rebuild import not_ours
 from twice.core.table.token import CommitNote
 from twice.core.task import TableName
-from twice.core.write import AppendRows, Layout, ReplaceRows, UpsertRows, WritePlan, may_delete
+from twice.core.write import AppendRows, Layout, ReplaceRows, ReplaceTable, UpsertRows, WritePlan, may_delete
 from twice.errors import DeclarationError, InputMissing
 from twice.targets.active_session import as_active_session
 from twice.targets.delta import create, leftovers
 from twice.targets.delta.create import check_free
 from twice.targets.delta.handle import TableHandle
-from twice.targets.delta.internal import append, replace, upsert
+from twice.targets.delta.internal import append, replace, swap, upsert
 from twice.targets.delta.lock import Waiting, locked
 from twice.targets.delta.log.changes import foreign_changes, touched_rows
 from twice.targets.delta.log.history import CommitHistory
@@ -31,12 +32,16 @@ from twice.targets.delta.public import replace as public
 from twice.targets.delta.write.publish import Publishing, Stage
 from twice.targets.instruments import Instruments
 from twice.targets.schema import check_names
+from twice.targets.side import refuse_other_names
 
 # What a run's own session must not do behind its back, and what the manifest and the look need.
 _CONF = {
     "spark.databricks.delta.autoCompact.enabled": "false",
     "spark.databricks.delta.optimizeWrite.enabled": "false",
     "spark.databricks.delta.stats.collect": "true",
+    # A slice of a clustered table is found by a column that is no partition.
+    "spark.databricks.delta.replaceWhere.dataColumns.enabled": "true",
+    "spark.databricks.delta.replaceWhere.constraintCheck.enabled": "true",
     # So many tokens are kept beside each commit, where a look finds them without a Spark job (decision 0002).
     "spark.databricks.delta.setTransactionsInCrc.maxAllowed": "5000",
 }
@@ -152,6 +157,9 @@ class DeltaTarget:
             raise ValueError(f"{attempt!r} cannot be part of a file's name")
         with as_active_session(self._session):
             intent = self._as_it_is(table) if into is None else into.handle
+            if isinstance(plan.write, ReplaceTable):
+                side = self._table_handle(TableName(plan.write.side, table.format))
+                return swap.stage(self._table_handle(table), side, intent.table, plan, attempt)
             return self._stage(self._table_handle(table), intent, frame, plan, attempt)
 
     def duplicates(self, staged: Staged, columns: Sequence[str]) -> int | None:  # noqa: ARG002 - Spark counts files
@@ -179,6 +187,24 @@ class DeltaTarget:
     def forget(self, table: TableName, before: datetime) -> int:  # noqa: ARG002
         """Delta forgets old commits by itself: `delta.logRetentionDuration`."""
         return 0
+
+    def check_exchange(self, table: TableName) -> None:
+        with as_active_session(self._session):
+            held, _ = self._existing(table)
+            swap.refuse_exchange(table.name, held, None if self._internal else _SWITCHED_OFF)
+
+    def drop_side(self, table: TableName, token_name: str) -> None:
+        """Dying here leaves the table whole, or files without a log, which the next call removes."""
+        refuse_other_names(table)
+        with as_active_session(self._session):
+            handle = self._table_handle(table)
+            version, held = handle.log.generations((token_name,))
+            if version is None:
+                handle.remove_rest()
+            elif held[token_name]:
+                handle.remove()
+            else:
+                raise not_ours(table)
 
     def read(self, table: TableName, at: int | Staged | None = None) -> DataFrame:
         with as_active_session(self._session):
@@ -211,6 +237,8 @@ class DeltaTarget:
             case AppendRows():
                 self._check_appendable(table_handle.name, into.table)
                 stage = append.stage
+            case ReplaceTable():
+                raise ValueError("a table is exchanged for its side table, not for a frame")
             case _:
                 assert_never(verb)
         return stage(table_handle, into, frame, plan, attempt)

@@ -16,7 +16,7 @@ from twice.core.slice import Slice, SliceValue, labels_of
 from twice.core.table.token import CommitNote
 from twice.core.task import TableName
 from twice.core.time_scope import SliceColumn
-from twice.core.write import AppendRows, Changes, ReplaceRows, UpsertRows
+from twice.core.write import AppendRows, Changes, ReplaceRows, ReplaceTable, UpsertRows
 from twice.errors import DeclarationError, RowsOutsideSlice, StageLost, TableChanged
 from twice.targets.grain import as_utc, check_grain, check_partitioning, check_values
 from twice.targets.keyed import key_of, upsert
@@ -34,9 +34,12 @@ class MemoryFile:
 
 @dataclass(frozen=True)
 class Version:
+    """`shape`: of its rows; None where there are none."""
+
     files: tuple[MemoryFile, ...] = ()
     tokens: Mapping[str, int] = field(default_factory=dict)
     note: CommitNote | None = None
+    shape: Shape | None = None
 
 
 @dataclass
@@ -51,6 +54,12 @@ class StoredTable:
         # One look at the list: versions are only ever appended, so a reader needs no lock.
         versions = tuple(self.versions)
         return len(versions) - 1, versions[-1]
+
+    def rows_at(self, version: Version) -> tuple[Shape, tuple[tuple[Any, ...], ...]]:
+        """With the columns of now, NULL in those that are newer; with its own where the table was exchanged since."""
+        shape = self.shape if extends(self.shape, version.shape) else version.shape
+        assert shape is not None
+        return shape, tuple(row for file in widened(version.files, shape) for row in file.rows)
 
 
 @dataclass(frozen=True)
@@ -103,6 +112,11 @@ def widened(files: tuple[MemoryFile, ...], shape: Shape) -> tuple[MemoryFile, ..
     """Rows that are older than a column have NULL in it."""
     width = len(shape.columns)
     return tuple(replace(file, rows=tuple((*row, *[None] * (width - len(row))) for row in file.rows)) for file in files)
+
+
+def extends(now: Shape, before: Shape | None) -> bool:
+    """Whether columns were only added."""
+    return before is None or now.columns[: len(before.columns)] == before.columns
 
 
 def referred_files(held: StoredTable | None) -> set[str]:
@@ -173,6 +187,8 @@ def carry_out(
             return upserted, replace(changes, deduplicated=staged.deduplicated, ties=changes.ties + staged.ties)
         case AppendRows():
             return there + files, None
+        case ReplaceTable():
+            return files, None
         case _:
             assert_never(verb)
 

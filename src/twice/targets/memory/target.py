@@ -17,9 +17,10 @@ from twice.core.failure.interruption import uninterrupted
 from twice.core.ports import ChangedRange, Foreign, Held, Landed, Lost, PreparedTable, Published, Shape, Staged, Touched
 from twice.core.slice import Slice
 from twice.core.table.owner import Ownership, ownership
+from twice.core.table.rebuild import not_ours
 from twice.core.table.token import CommitNote
 from twice.core.task import TableName
-from twice.core.write import AppendRows, Layout, ReplaceRows, UpsertRows, WritePlan
+from twice.core.write import AppendRows, Layout, ReplaceRows, ReplaceTable, UpsertRows, WritePlan
 from twice.errors import InputMissing, TableChanged
 from twice.targets.grain import check_cut, partition_grain
 from twice.targets.keyed import survivors
@@ -37,6 +38,7 @@ from twice.targets.memory.tables import (
     check_unchanged,
     count_rows,
     exchanged_rows,
+    extends,
     files_of,
     held_token,
     inside,
@@ -45,6 +47,7 @@ from twice.targets.memory.tables import (
     widened,
 )
 from twice.targets.schema import check_fit, check_named, intended
+from twice.targets.side import another_side, refuse_other_names
 
 
 class MemoryTarget:
@@ -125,7 +128,14 @@ class MemoryTarget:
             ChangedRange(version) if at is None or row[at] is None else ChangedRange(version, row[at], row[at])
             for version in range(since + 1, number + 1)
             for row in exchanged_rows(held.versions[version - 1], held.versions[version])
+            if extends(held.shape, held.versions[version - 1].shape)
         ]
+        exchanged = [
+            ChangedRange(version)
+            for version in range(since + 1, number + 1)
+            if not extends(held.shape, held.versions[version - 1].shape)
+        ]
+        spans += exchanged
         return Touched(table.name, number, tuple(spans), held.id)
 
     def one_slice_only(self, table: TableName) -> str | None:  # noqa: ARG002 - a commit here takes any number
@@ -135,6 +145,8 @@ class MemoryTarget:
         self, table: TableName, frame: Rows | None, plan: WritePlan, attempt: str, *, into: PreparedTable | None = None
     ) -> Staged:
         """Dying here leaves rows under the attempt's name that no reader sees."""
+        if isinstance(plan.write, ReplaceTable):
+            return self._stage_table(table, plan.write, plan, attempt)
         intent = self._as_it_is(table) if into is None else into.handle
         shape: Shape = intent.shape
         frame = Rows(shape.columns) if frame is None else frame
@@ -179,6 +191,9 @@ class MemoryTarget:
             before = self.published(staged.table, plan.compared)
             if before.generations != dict(expected):
                 return Lost(before)
+            newer = self._newer(staged)
+            if newer:
+                return Lost(replace(before, generations={**before.generations, **newer}))
             stage: Stage = staged.handle
             if plan.read_at not in (None, before.version):
                 raise TableChanged(
@@ -193,12 +208,12 @@ class MemoryTarget:
             shape = stage.into.shape
             files, changes = carry_out(shape, widened(current.files, shape), staged)
             hit(Point.BEFORE_COMMIT)
-            version = Version(files, {**current.tokens, **note.tokens}, note.counted(changes))
+            version = Version(files, {**current.tokens, **note.tokens}, note.counted(changes), shape)
             with uninterrupted():
                 if held is None:
                     held = self._tables[staged.table.name] = StoredTable(shape, stage.into.mark, [Version(), version])
                 else:
-                    held.shape = shape
+                    held.shape, held.mark = shape, stage.into.mark
                     held.versions.append(version)
                 hit(Point.AFTER_COMMIT)
             self._staged.pop(key)
@@ -222,13 +237,24 @@ class MemoryTarget:
             return Rows(stage.into.shape.columns, tuple(row for file in stage.files for row in file.rows))
         held = self._existing(table)
         number, version = held.latest
-        if at is None:
-            files = version.files
-        elif 0 <= at <= number:
-            files = held.versions[at].files
-        else:
+        if at is not None and not 0 <= at <= number:
             raise InputMissing(f"{table.name} has no version {at}")
-        return Rows(held.shape.columns, tuple(row for file in widened(files, held.shape) for row in file.rows))
+        shape, rows = held.rows_at(version if at is None else held.versions[at])
+        return Rows(shape.columns, rows)
+
+    def check_exchange(self, table: TableName) -> None:
+        """Nothing depends on a table in memory."""
+
+    def drop_side(self, table: TableName, token_name: str) -> None:
+        """Dying here has dropped it or not."""
+        refuse_other_names(table)
+        with self._lock:
+            held = self._tables.get(table.name)
+            if held is not None and token_name not in held.latest[1].tokens:
+                raise not_ours(table)
+            self._tables.pop(table.name, None)
+            for key in [key for key in self._staged if key[0] == table.name]:
+                self._staged.pop(key)
 
     def files(self, table: TableName) -> tuple[str, ...]:
         """The names of the files the current version refers to."""
@@ -239,6 +265,28 @@ class MemoryTarget:
         with self._lock:
             seen = referred_files(self._tables.get(table.name))
             return tuple(file.name for file in self._staged.get((table.name, attempt), ()) if file.name not in seen)
+
+    def _stage_table(self, table: TableName, verb: ReplaceTable, plan: WritePlan, attempt: str) -> Staged:
+        held, side = self._existing(table), self._tables.get(verb.side)
+        if side is None or verb.side_id not in (None, side.id):
+            raise another_side(verb)
+        into = Intent(side.shape, side.mark, held.shape)
+        rows = self.read(TableName(verb.side), verb.at)
+        files = files_of(rows, side.shape.partitioned_by, attempt)
+        with self._lock:
+            self._staged[table.name, attempt] = files
+        hit(Point.IN_STAGE)
+        names = tuple(file.name for file in files)
+        counts = count_rows(files, plan.slices)
+        return Staged(table, plan, attempt, len(rows.rows), counts, names, handle=Stage(files, into))
+
+    def _newer(self, staged: Staged) -> dict[str, int]:
+        """Slices of the task that were published since the swap of its table was planned."""
+        verb = staged.plan.write
+        if not isinstance(verb, ReplaceTable):
+            return {}
+        tokens = self._existing(staged.table).latest[1].tokens
+        return {n: g for n, g in tokens.items() if n.startswith(verb.prefix) and n not in staged.plan.compared}
 
     def _as_it_is(self, table: TableName) -> Intent:
         held = self._existing(table)

@@ -2,22 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from twice.config import Settings
 from twice.core.task import TableName
 from twice.errors import DeclarationError
 from twice.targets.postgres.location import former_location, location_of
 from twice.targets.registration import Location, Opening, Registration, TableSystem
 
+_DRIVERS = 'pip install "psycopg[binary]>=3.2" "adbc-driver-postgresql>=1.8" "pyarrow>=18"'
+
 
 def _open(opening: Opening) -> TableSystem:
-    try:
+    with _drivers(opening.name):
         from twice.targets.postgres.target import PostgresSystem
+    return PostgresSystem(opening.name, opening.settings.connections[opening.name])
+
+
+def _probe(settings: Settings, name: str) -> str:
+    with _drivers(name):
+        import adbc_driver_postgresql  # noqa: F401 - a run needs it, asking the server does not
+
+        from twice.targets.postgres.server.probe import answer
+    return answer(name, settings.connections[name].url.reveal())
+
+
+@contextmanager
+def _drivers(name: str) -> Iterator[None]:
+    try:
+        yield
     except ModuleNotFoundError as missing:
         raise DeclarationError(
-            f"{opening.name}: PostgreSQL needs the package {missing.name}",
-            fix="Install it: pip install 'twice[postgres]'.",
+            f"{name}: PostgreSQL needs the package {missing.name}", fix=f"Install the drivers: {_DRIVERS}."
         ) from missing
-    return PostgresSystem(opening.name, opening.settings.connections[opening.name])
 
 
 def _check_name(table: TableName) -> None:
@@ -41,4 +59,5 @@ POSTGRES = Registration(
     # Without a scheme it is libpq's own form: host=… dbname=….
     schemes=("postgresql", "postgres", "postgresql+psycopg", ""),
     check_name=_check_name,
+    probe=_probe,
 )

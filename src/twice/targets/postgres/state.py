@@ -79,16 +79,31 @@ def entry(connection: Connection, relation: Relation, oid: int, lock: bool = Fal
 
 def enter(connection: Connection, relation: Relation, oid: int, slice_column: str | None, grain: str | None) -> Entry:
     """Begin to keep a table. What was kept of another table of this name is forgotten: its rows are gone too."""
-    old = connection.execute("DELETE FROM twice.tables WHERE name = %s RETURNING id", [str(relation)]).fetchone()
+    old = connection.execute("SELECT id FROM twice.tables WHERE name = %s", [str(relation)]).fetchone()
     if old is not None:
-        for name in ("tokens", "generations", "commits"):
-            connection.execute(f"DELETE FROM {ours(name)} WHERE table_id = %s", old)
+        leave(connection, old[0])
     made = connection.execute(
         "INSERT INTO twice.tables (name, place, slice_column, grain) VALUES (%s, %s, %s, %s) RETURNING id",
         [str(relation), _place(connection, oid), slice_column, grain],
     ).fetchone()
     assert made is not None
     return Entry(made[0], 0, slice_column, grain)
+
+
+def exchange(connection: Connection, entry: Entry, side: Entry | None) -> None:
+    """The table is laid out as its side table was, of which nothing is kept any more. Its tokens stay."""
+    assert side is not None
+    connection.execute(
+        "UPDATE twice.tables SET slice_column = %s, grain = %s WHERE id = %s", [side.slice_column, side.grain, entry.id]
+    )
+    leave(connection, side.id)
+
+
+def leave(connection: Connection, table: int) -> None:
+    """Nothing is kept any more of a table that is gone."""
+    for name in ("tokens", "generations", "commits"):
+        connection.execute(f"DELETE FROM {ours(name)} WHERE table_id = %s", [table])
+    connection.execute("DELETE FROM twice.tables WHERE id = %s", [table])
 
 
 def expect_tokens(connection: Connection, table: int, token_names: Sequence[str]) -> None:

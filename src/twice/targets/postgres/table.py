@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from secrets import token_hex
@@ -10,6 +10,7 @@ from secrets import token_hex
 from psycopg import sql
 
 from twice.core.ports import Column, Shape
+from twice.core.schema_change import more_digits
 from twice.core.time_scope import SliceColumn
 from twice.core.write import Layout
 from twice.errors import DeclarationError, EnvironmentProblem, TableChanged
@@ -23,7 +24,7 @@ from twice.targets.schema import check_named, check_names, intended
 # A domain of characters counts as characters: a cast to it would cut off what is too long.
 _COLUMNS = """
     SELECT a.attname, format_type(a.atttypid, a.atttypmod), coalesce(e.typname, d.typname, t.typname), a.atttypmod,
-           e.oid IS NOT NULL
+           e.oid IS NOT NULL, a.atthasdef OR a.attidentity <> ''
     FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_type e ON e.oid = t.typelem AND t.typlen = -1
     LEFT JOIN LATERAL (
         WITH RECURSIVE under AS (
@@ -62,6 +63,11 @@ class Table:
     def names(self) -> tuple[str, ...]:
         return tuple(each.name for each in self.columns)
 
+    def given(self, names: Set[str]) -> Table:
+        """Without the columns that a result does not give and the server fills by itself (a serial or identity, a
+        default such as now()): they are neither written nor compared, and are no drift."""
+        return replace(self, columns=tuple(c for c in self.columns if not c.filled or c.name.lower() in names))
+
     def spelled(self, name: str) -> TableColumn:
         """The column of this name, as the table spells it (case does not count)."""
         for each in self.columns:
@@ -94,7 +100,8 @@ def find(connection: Connection, relation: Relation) -> Table | None:
     if row is None:
         return None
     oid, kind = row
-    columns = tuple(table_column(*each) for each in connection.execute(_COLUMNS, [oid]).fetchall())
+    rows = connection.execute(_COLUMNS, [oid]).fetchall()
+    columns = tuple(replace(table_column(*each), filled=filled) for *each, filled in rows)
     key = tuple(name for (name,) in connection.execute(_KEY, [oid]).fetchall())
     return Table(relation, oid, kind, columns, key, state.entry(connection, relation, oid))
 
@@ -112,9 +119,11 @@ def intend(connection: Connection, relation: Relation, shape: Shape, layout: Lay
         table = _tried(connection, relation, shape, layout)
     else:
         _refuse_unwritable(connection, before)
-        columns = intended(shape, before.shape, evolve)
-        new = columns[len(before.columns) :]
-        table = replace(before, columns=(*before.columns, *_as_columns(connection, before, new)))
+        before = before.given({column.name.lower() for column in shape.columns})
+        columns = intended(shape, before.shape, evolve, more_digits)
+        held = {each.column for each in before.columns}
+        other = {each.name: each for each in _as_columns(connection, before, [c for c in columns if c not in held])}
+        table = replace(before, columns=tuple(other.get(c.name) or before.spelled(c.name) for c in columns))
     if before is not None and before.entry is None:
         _check_values(connection, before, layout.slice_column)
     if table.entry is None:
@@ -145,18 +154,6 @@ def wait_for_makers(connection: Connection, relation: Relation) -> None:
     connection.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", [f"twice {relation}"])
 
 
-def widen(connection: Connection, into: Intent, now: Table) -> None:
-    """Add the columns that the table lacks, in the transaction that publishes. Raises TableChanged if it is another
-    one than the rows were staged for."""
-    if now.columns == into.table.columns:
-        return
-    if into.before is None or now.columns != into.before.columns:
-        raise changed()
-    new = into.table.columns[len(now.columns) :]
-    added = [sql.SQL("ADD COLUMN {} {}").format(column(each.name), sql.SQL(each.native)) for each in new]
-    connection.execute(sql.SQL("ALTER TABLE {} {}").format(now.relation.sql, sql.SQL(", ").join(added)))
-
-
 def changed() -> TableChanged:
     return TableChanged("the table was changed or recreated after the rows were staged", fix="Run the task again.")
 
@@ -179,9 +176,9 @@ def _as_columns(connection: Connection, table: Table, new: Sequence[Column]) -> 
     ).fetchone()
     if row == (False,):
         raise EnvironmentProblem(
-            f"{table.relation} belongs to another role, which alone can add columns to it",
+            f"{table.relation} belongs to another role, which alone can add columns to it or change them",
             now="The table is unchanged.",
-            fix=f"Let it add {', '.join(each.name for each in new)}, or own the table.",
+            fix=f"Let it change {', '.join(each.name for each in new)}, or own the table.",
         )
     scratch = ours(f"columns_{token_hex(8)}")
     with connection.transaction(force_rollback=True):

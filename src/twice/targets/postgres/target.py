@@ -24,11 +24,12 @@ from twice.core.ports import (
     Target,
     Touched,
 )
+from twice.core.schema_change import drift, more_digits, ways_out
 from twice.core.slice import Slice
 from twice.core.table.owner import Ownership
 from twice.core.table.token import CommitNote
 from twice.core.task import TableName
-from twice.core.write import AppendRows, Layout, ReplaceRows, UpsertRows, WritePlan
+from twice.core.write import AppendRows, Layout, ReplaceRows, ReplaceTable, UpsertRows, WritePlan
 from twice.errors import InputMissing, ResultRefused, TableChanged, TwiceError
 from twice.targets.postgres import state
 from twice.targets.postgres.frames.plain import Frames
@@ -39,11 +40,14 @@ from twice.targets.postgres.read.snapshot import Snapshots
 from twice.targets.postgres.server.errors import explained, sqlstate_of
 from twice.targets.postgres.server.names import check_columns, relation_of
 from twice.targets.postgres.server.server import Connection, Limits, Server
+from twice.targets.postgres.swap.dependents import refuse_dependents
 from twice.targets.postgres.table import Intent, Table, find, intend
+from twice.targets.postgres.write.exchange import drop_side, stage_table
 from twice.targets.postgres.write.measure import analyse, count, deduplicate, duplicates
 from twice.targets.postgres.write.publish import publish
 from twice.targets.postgres.write.stage import Stage, check_whole, drop, loading_of, open_stage, seal
-from twice.targets.schema import check_fit, check_names, drift
+from twice.targets.schema import check_fit, check_names
+from twice.targets.side import refuse_other_names
 
 
 class PostgresTarget:
@@ -119,6 +123,8 @@ class PostgresTarget:
             wanted = intent.table.shape.columns
             if frame is not None:
                 check_fit(Shape(self._frames.columns(frame)), intent.table.shape)
+            if isinstance(plan.write, ReplaceTable):
+                return stage_table(self._server, intent, table, plan, attempt)
             stage = open_stage(connection, intent, attempt, plan.compared)
         self._copy(frame, wanted, stage, table)
         hit(Point.IN_STAGE)
@@ -129,7 +135,7 @@ class PostgresTarget:
             match plan.write:
                 case UpsertRows():
                     gone, ties = deduplicate(connection, stage, sealed, plan.write)
-                case ReplaceRows() | AppendRows():
+                case ReplaceRows() | AppendRows() | ReplaceTable():
                     gone, ties = 0, 0
                 case _:
                     assert_never(plan.write)
@@ -157,6 +163,16 @@ class PostgresTarget:
         with self._server.transaction(doing=f"tidying up after {table}") as connection:
             held = find(connection, relation_of(table))
             return 0 if held is None or held.entry is None else state.forget(connection, held.entry.id, before)
+
+    def check_exchange(self, table: TableName) -> None:
+        with self._server.transaction(doing=f"looking at {table}") as connection:
+            refuse_dependents(connection, self._existing(connection, table))
+
+    def drop_side(self, table: TableName, token_name: str) -> None:
+        """Dying here has dropped it or not."""
+        refuse_other_names(table)
+        with self._server.transaction(doing=f"dropping {table}") as connection:
+            drop_side(connection, table, token_name)
 
     def read(self, table: TableName, at: int | Staged | None = None) -> Frame:
         """A table in a snapshot: all parts of it, and reading it again, give the same rows. Only the present version
@@ -194,15 +210,20 @@ class PostgresTarget:
             raise explained(error, self._server.name, f"staging for {table}") from error
 
     def _refuse_new_columns(self, held: Table | None, shape: Shape) -> None:
-        """To add a column, the server needs the table for itself: a run that is reading it would wait for its own
-        end."""
-        new = drift(shape, held.shape) if held is not None else None
-        if held is not None and new is not None and new.only_new and self._snapshots.hold(held):
-            names = ", ".join(column.name for column in new.new)
-            raise ResultRefused(
-                f"this run reads {held.relation} itself, so it cannot add the column {names} to it",
-                fix="Add it before the run: ALTER TABLE … ADD COLUMN ….",
-            )
+        """To add a column or to change one, the server needs the table for itself: a run that is reading it would wait
+        for its own end."""
+        found = None if held is None else drift(shape, held.given({each.name.lower() for each in shape.columns}).shape)
+        if held is None or not found or any(way.how != "evolve" for way in ways_out(found, more_digits)):
+            return  # nothing to change, or nothing that a run changes
+        if not self._snapshots.hold(held):
+            return
+        names = ", ".join(column.name for column in (*found.new, *(ours for ours, _ in found.retyped)))
+        raise ResultRefused(
+            f"this run reads {held.relation} itself, so it cannot add the column {names} to it"
+            if found.only_new
+            else f"this run reads {held.relation} itself, so it cannot change {names} in it",
+            fix="Do it before the run: ALTER TABLE … ADD COLUMN …, or ALTER COLUMN … TYPE ….",
+        )
 
     def _as_it_is(self, connection: Connection, table: TableName) -> Intent:
         held = self._existing(connection, table)

@@ -7,13 +7,13 @@ from dataclasses import replace
 from pyspark.sql import DataFrame
 
 from twice.core.ports import Landed, Lost, Staged
-from twice.core.write import WritePlan
+from twice.core.write import AppendRows, WritePlan
 from twice.errors import DeclarationError, StageMismatch
 from twice.targets.delta.handle import TableHandle
 from twice.targets.delta.internal import in_place
 from twice.targets.delta.log.table import Intent, why_untouchable
 from twice.targets.delta.log.transaction import Transaction
-from twice.targets.delta.write.fit import fitted
+from twice.targets.delta.write.fit import fitted, gathered
 from twice.targets.delta.write.manifest import DataFile, file_of, in_all
 from twice.targets.delta.write.publish import Publishing, Stage, Work, begun, locked_swap
 
@@ -21,7 +21,10 @@ from twice.targets.delta.write.publish import Publishing, Stage, Work, begun, lo
 def stage(table_handle: TableHandle, into: Intent, frame: DataFrame, plan: WritePlan, attempt: str) -> Staged:
     """Dying here leaves data files named by the attempt, which no version of the table refers to."""
     handle = Stage(into, table_handle.path, publish)
-    transaction, added = in_place.write(table_handle, handle, fitted(frame, into.table), plan, attempt)
+    rows = fitted(frame, into.table)
+    if isinstance(plan.write, AppendRows) and plan.write.gathered:
+        rows = gathered(rows, into.table.partition_columns)
+    transaction, added = in_place.write(table_handle, handle, rows, plan, attempt)
     handle = Stage(into, table_handle.path, publish, added, transaction)
     files = [file_of(file.json(), None) for file in added]
     return _staged(table_handle, plan, attempt, files, handle)

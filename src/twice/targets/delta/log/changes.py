@@ -9,7 +9,7 @@ from typing import Any
 
 from twice.core.ports import ChangedRange, Foreign, Touched
 from twice.core.slice import Slice
-from twice.targets.delta.log.history import CommitHistory, note_in
+from twice.targets.delta.log.commits import Commits, note_in
 from twice.targets.delta.log.table import Table
 from twice.targets.grain import slice_value
 
@@ -19,7 +19,7 @@ FARTHEST = 20_000
 _MILLISECOND = timedelta(milliseconds=1)
 
 
-def foreign_changes(history: CommitHistory, table: Table, since: int, slices: Sequence[Slice]) -> tuple[Foreign, ...]:
+def foreign_changes(history: Commits, table: Table, since: int, slices: Sequence[Slice]) -> tuple[Foreign, ...]:
     """Foreign commits after a version that changed rows of the slices, as far as the log remembers."""
     found: list[Foreign] = []
     for version in range(table.version, since, -1):
@@ -36,7 +36,7 @@ def foreign_changes(history: CommitHistory, table: Table, since: int, slices: Se
     return tuple(reversed(found))
 
 
-def touched_rows(history: CommitHistory, name: str, table: Table, since: int, column: str | None) -> Touched:
+def touched_rows(history: Commits, name: str, table: Table, since: int, column: str | None) -> Touched:
     """`name` is what a plan's leaves call this table."""
     if not 0 <= since <= table.version or table.version - since > FARTHEST:
         return Touched(name, table.version, None, table.id)

@@ -76,6 +76,10 @@ class Log:
         transaction = self._log.startTransaction(nothing, at)
         return Transaction(self.session, self._log, transaction, self._history)
 
+    def action(self, text: str) -> Any:
+        """One of Delta's own actions, from the JSON that the log writes it in."""
+        return getattr(getattr(self._jvm, f"{PACKAGE}.actions.Action$"), "MODULE$").fromJson(text)
+
     @property
     def name(self) -> str:
         """The table's folder as a plan's scans name it."""

@@ -1,4 +1,4 @@
-"""What a Delta table is, read from its log's own words, and whether the internal path may write it. Pure but for types.
+"""What a Delta table is, read from its log, and whether the internal path may write it. Pure but for types.
 
 The internal path is taken only for what is on the lists below. Anything else (column mapping, generated or
 identity columns, row tracking, clustering, change data feed, catalog-managed commits, whatever comes next) is
@@ -114,12 +114,13 @@ class Table:
 class Intent:
     """A table as a commit will leave it. `before`: as it was when this was decided (None: there was none). `made`:
     Delta's JSON of the metadata of a table that is to be made. `added`: the columns that are new, as the log writes
-    them."""
+    them. `exchanged`: all its columns and partitions are those of `table`."""
 
     table: Table
     before: Table | None
     made: str | None = None
     added: tuple[Mapping[str, Any], ...] = ()
+    exchanged: bool = False
 
     def metadata(self, now: str) -> str:
         """Delta's JSON of what the commit makes of the table that it finds (`now`: Delta's JSON of that one). Only
@@ -127,6 +128,10 @@ class Intent:
         if self.made is not None:
             return self.made
         changed: dict[str, Any] = json.loads(now)
+        if self.exchanged:
+            changed["metaData"]["schemaString"] = self.table.schema
+            changed["metaData"]["partitionColumns"] = list(self.table.partition_columns)
+            return json.dumps(changed)
         changed["metaData"]["schemaString"] = _wider(changed["metaData"]["schemaString"], self.added)
         return json.dumps(changed)
 
@@ -163,6 +168,27 @@ def wider(table: Table, fields: Sequence[Mapping[str, Any]]) -> Table:
     return replace(table, shape=Shape(columns, table.shape.partitioned_by), schema=schema)
 
 
+def exchanged(table: Table, side: Table) -> Table:
+    """A table with the columns and partitions of another: what is said of a column that stays is kept."""
+    comments = {
+        field["name"].lower(): field["metadata"]["comment"]
+        for field in json.loads(table.schema)["fields"]
+        if "comment" in field.get("metadata", {})
+    }
+    schema = json.loads(side.schema)
+    for field in schema["fields"]:
+        if field["name"].lower() in comments:
+            field["metadata"]["comment"] = comments[field["name"].lower()]
+    return replace(
+        side,
+        id=table.id,
+        version=table.version,
+        features=table.features,
+        properties=table.properties,
+        schema=json.dumps(schema, separators=(",", ":")),
+    )
+
+
 def why_untouchable(table: Table) -> str | None:
     """Why not even a token may be written to this table's log; None if it may."""
     managed = sorted(table.features & MANAGED)
@@ -184,6 +210,16 @@ def why_public(table: Table, by_slice: bool = True) -> str | None:
     if by_slice and len(table.partition_columns) > 1:
         return "the table is partitioned by several columns"
     return None
+
+
+def slices_by_condition(table: Table | None, column: str) -> bool:
+    """Whether the rows of a slice are found by the values of a column that is no partition column: in a table that only
+    Delta's public calls may write, `replaceWhere` does that. A plain one is better partitioned: there every file that
+    has a row of the slice would be written again (decision 0029)."""
+    if table is None or why_public(table, by_slice=False) is None:
+        return False
+    partitions = {name.lower() for name in table.partition_columns}
+    return column.lower() not in partitions and any(c.name.lower() == column.lower() for c in table.shape.columns)
 
 
 def _wider(schema: str, fields: Sequence[Mapping[str, Any]]) -> str:

@@ -64,6 +64,13 @@ class Transaction:
             found[token_name] = recorded.get(token_name, 0)
         return found
 
+    def tokens(self, prefix: str) -> dict[str, int]:
+        """Every recorded token whose name begins so. Asking registers none."""
+        recorded = self._history.tokens_at(self.version) if self.version >= 0 else {}
+        if recorded is None:
+            recorded = tokens_in(self._session, self._transaction.snapshot(), (), prefix)
+        return {name: generation for name, generation in recorded.items() if name.startswith(prefix)}
+
     def read_whole_table(self) -> None:
         """Register that the result was computed from this table: any change meanwhile is a conflict."""
         self._transaction.readWholeTable()
@@ -103,6 +110,10 @@ class Transaction:
             return [held[1].apply(at) for at, file in enumerate(held[0]) if file["path"].rpartition("/")[2] in names]
         chosen = f"substring_index(path, '/', -1) IN ({', '.join(text_literal(name) for name in sorted(names))})"
         return list(self._transaction.snapshot().allFiles().filter(chosen).collectAsList()) if names else []
+
+    def all_files(self) -> list[Any]:
+        """Every file of the version that this transaction began on, with its statistics. Registers none as read."""
+        return list(self._transaction.snapshot().allFiles().collectAsList())
 
     def frame(self, files: Any) -> DataFrame:
         """The rows of some files of this table (a list, or Delta's own), whether or not a version refers to them."""

@@ -76,13 +76,20 @@ def _exchange(table_handle: TableHandle, staged: Staged, note: CommitNote) -> No
     writer = _writer(table_handle, staged, note)
     if must_change(handle.into, table_handle.log.table()):
         writer = writer.option("mergeSchema", "true")
-    where = condition(staged.plan.slices, handle.table.shape.partitioned_by)
+    where = condition(staged.plan.slices, _slice_column(handle, staged))
     # Never without a condition unless the slice is the whole table: an overwrite would take every other day away.
     if where is not None:
         writer = writer.option("replaceWhere", where)
     elif staged.plan.slices[0].bounds is not None:
         raise AssertionError("a slice with bounds in a table without a slice column")
     writer.mode("overwrite").save(handle.path)
+
+
+def _slice_column(handle: Stage, staged: Staged) -> str | None:
+    """As the table spells it; None where the slice is the whole table."""
+    bounds = staged.plan.slices[0].bounds
+    wanted = None if bounds is None else bounds.column.lower()
+    return next((each.name for each in handle.table.shape.columns if each.name.lower() == wanted), None)
 
 
 def _writer(table_handle: TableHandle, staged: Staged, note: CommitNote) -> DataFrameWriter:

@@ -11,9 +11,12 @@ from typing import Any, NamedTuple
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
+from pyspark.sql.types import DateType, IntegralType, TimestampType
 
 from twice.core.names.spark import quoted
 from twice.core.ports import Staged
+from twice.core.since import CursorType
+from twice.core.table.mark import version_of_count
 from twice.core.write import Changes, UpsertRows
 from twice.targets.delta.log.condition import spelled, unused
 from twice.targets.instruments import Hashes, Instruments
@@ -101,7 +104,16 @@ def compared(
         counts = {difference: int(row[1]) for difference, row in totals.items()}
         gone = [totals[difference] for difference in GONE if difference in totals]
         files = frozenset(path for row in gone for path in row[3])
-        yield RowDiff(_changes(rows, counts), sum(int(row[2]) for row in gone), files, keys, verb, before.inside)
+        changes = replace(_changes(rows, counts), oldest_update=_oldest(totals, staged, verb))
+        yield RowDiff(changes, sum(int(row[2]) for row in gone), files, keys, verb, before.inside)
+
+
+def _oldest(totals: Mapping[str, Any], staged: DataFrame, verb: UpsertRows) -> int | None:
+    """Of the rows that are updated because they are newer."""
+    if verb.newest_by is None or UPDATED not in totals or totals[UPDATED][4] is None:
+        return None
+    kind = _cursor_type(staged, spelled(staged.columns, verb.newest_by))
+    return None if kind is None else version_of_count(kind, int(totals[UPDATED][4]))
 
 
 def _changes(rows: int, counts: Mapping[str, int]) -> Changes:
@@ -132,10 +144,12 @@ def _kept(kept: ExitStack, keys: DataFrame) -> DataFrame:
 
 
 def _totals(keys: DataFrame) -> dict[str, Any]:
-    """By difference: itself, how many keys, how many rows of the table, and the files of keys that go or are unsure."""
-    difference, held, files = keys.columns[-3:]
+    """By difference: itself, how many keys, how many rows of the table, the files of keys that go or are unsure, and
+    the least of the staged stamps, counted as a mark counts them."""
+    difference, held, files, at = keys.columns[-4:]
     there = sf.array_distinct(sf.flatten(sf.collect_set(files)))
-    return {row[0]: row for row in keys.groupBy(difference).agg(sf.count(sf.lit(1)), sf.sum(held), there).collect()}
+    counted = (sf.count(sf.lit(1)), sf.sum(held), there, sf.min(at))
+    return {row[0]: row for row in keys.groupBy(difference).agg(*counted).collect()}
 
 
 @dataclass(frozen=True)
@@ -191,6 +205,7 @@ def _by_key(table: DataFrame, staged: DataFrame, rule: _Rule) -> DataFrame:
         .groupBy(*(sf.col(key).alias(name) for key, name in zip(rule.keys(table), ours, strict=True)))
         .agg(
             sf.first(names.given).alias(names.given),
+            sf.first(names.at).alias(names.at),
             sf.max(sf.when(newer(stamp, at), 1).when(newer(at, stamp), -1).otherwise(0)).alias(names.behind),
             sf.min(alike).alias(names.equal),
             sf.max(below).alias(names.lesser),
@@ -202,7 +217,27 @@ def _by_key(table: DataFrame, staged: DataFrame, rule: _Rule) -> DataFrame:
     )
     looked_into = sf.col(names.difference).isin([*GONE, _UNSURE])
     files = sf.when(looked_into, sf.col(names.file)).otherwise(sf.array().cast("array<string>"))
-    return by_key.select(*ours, names.difference, names.held, files.alias(names.file))
+    stamps = _counted(by_key, names.at).alias(names.at)
+    return by_key.select(*ours, names.difference, names.held, files.alias(names.file), stamps)
+
+
+def _counted(rows: DataFrame, stamp: str) -> SparkColumn:
+    """A stamp as a mark counts it; NULL where it is of no cursor's type."""
+    kind = _cursor_type(rows, stamp)
+    if kind is None:
+        return sf.lit(None).cast("bigint")
+    if kind == "timestamp":
+        return sf.unix_micros(stamp)
+    return (sf.unix_date(stamp) if kind == "date" else sf.col(stamp)).cast("bigint")
+
+
+def _cursor_type(rows: DataFrame, name: str) -> CursorType | None:
+    type_ = rows.schema[name].dataType
+    if isinstance(type_, TimestampType):
+        return "timestamp"
+    if isinstance(type_, DateType):
+        return "date"
+    return "integer" if isinstance(type_, IntegralType) else None
 
 
 def _joined(
@@ -252,7 +287,7 @@ def _difference(rule: _Rule, names: _ComparedColumns) -> SparkColumn:
 
 def _decided(keys: DataFrame, by_content: DataFrame) -> DataFrame:
     """The same keys, each sure: those that were not, by content."""
-    *ours, difference, _, _ = keys.columns
+    *ours, difference, _, _, _ = keys.columns
     sure = sf.col(difference) != _UNSURE
     others = unused(keys.columns, len(ours))
     unsure = keys.where(~sure).select(*(sf.col(mine).alias(name) for mine, name in zip(ours, others, strict=True)))

@@ -36,6 +36,7 @@ from pyspark.sql.types import StructType
 from pyspark.sql.udf import UserDefinedFunction
 from pyspark.util import PythonEvalType
 
+from twice.core.lineage import AT_SNAPSHOT
 from twice.core.names.spark import quoted
 from twice.core.ports import Column
 from twice.errors import StageMismatch, TableChanged
@@ -86,7 +87,7 @@ class SparkFrames:
         parts = min(self._tasks, self._session.sparkContext.defaultParallelism)
         reading = _Reading(server.secret, server.settings(idle=0).as_string(None), query, parts)
         schema = ", ".join(f"{quoted(held.name)} {held.type}" for held in query.columns)
-        at = f" at snapshot {query.snapshot}" if query.snapshot else ""
+        at = f"{AT_SNAPSHOT}{query.snapshot}" if query.snapshot else ""
         reader = self._session.read.format(self._register(_source(reading))).schema(schema)
         with as_active_session(self._session):
             return reader.option(INPUT, f"{server.name}:{query.relation}{at}").load()

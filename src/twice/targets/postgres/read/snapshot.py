@@ -69,10 +69,12 @@ class Snapshot:
         opened = None
         with self.connection.transaction() as undone:  # what goes wrong must not end the snapshot for the other tables
             self.connection.execute(holding(relation))
+            table = find(self.connection, relation)
             if self.connection.execute(_REWRITTEN).fetchone() is not None:
                 raise psycopg.Rollback(undone)
+            if _other_now(self.connection, table):
+                raise psycopg.Rollback(undone)
             row = self.connection.execute(file_of(relation)).fetchone()
-            table = find(self.connection, relation)
             assert row is not None and table is not None
             opened = Opened(self.id, table, row[0])
         return opened  # noqa: RET504 - what was undone comes here too
@@ -152,6 +154,15 @@ class Snapshots:
         row = connection.execute("SELECT pg_export_snapshot()").fetchone()
         assert row is not None
         return Snapshot(row[0], connection)
+
+
+def _other_now(connection: Connection, table: Table | None) -> bool:
+    """Whether another table took the name after the snapshot was taken: a name means the present table, and its rows
+    are those that the snapshot sees of it, some of them perhaps."""
+    if table is None:
+        return False
+    row = connection.execute("SELECT to_regclass(%s)::oid", [table.relation.sql.as_string(connection)]).fetchone()
+    return row != (table.oid,)
 
 
 def version_of(table: Table | None) -> int | None:

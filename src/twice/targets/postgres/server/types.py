@@ -7,7 +7,7 @@ string. Where the table's own type is another (json, uuid, an enum), the server 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from twice.core.ports import Column
 from twice.errors import DeclarationError
@@ -50,13 +50,14 @@ UNBOUNDED = "decimal(38,18)"
 @dataclass(frozen=True)
 class TableColumn:
     """A column of a table. `type` is Spark's; `native` is as PostgreSQL writes it, `base` its name in the catalog
-    (an array's element's)."""
+    (an array's element's). `filled`: the server has a value for it where none is given."""
 
     name: str
     type: str
     native: str
     base: str
     array: bool = False
+    filled: bool = field(default=False, compare=False)
 
     @property
     def column(self) -> Column:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from psycopg import sql
 
@@ -22,6 +23,22 @@ def condition(slices: Sequence[Slice], name: str | None, prefix: str | None = No
         for low, high in ranges(slices)
     ]
     return sql.SQL("({})").format(sql.SQL(" OR ").join(parts))
+
+
+def outside(slices: Sequence[Slice], name: str) -> sql.Composable:
+    """Which rows none of the slices owns: each part is one look into an index on the column."""
+    at, merged = column(name), ranges(slices)
+    between = [
+        sql.SQL("({} >= {} AND {} < {})").format(at, sql.Literal(end), at, sql.Literal(start))
+        for (_, end), (start, _) in pairwise(merged)
+    ]
+    first, last = sql.Literal(merged[0][0]), sql.Literal(merged[-1][1])
+    beyond = [
+        sql.SQL("{} IS NULL").format(at),
+        sql.SQL("{} < {}").format(at, first),
+        sql.SQL("{} >= {}").format(at, last),
+    ]
+    return sql.SQL("({})").format(sql.SQL(" OR ").join([*beyond, *between]))
 
 
 def owner_column(stage: Stage, slices: Sequence[Slice]) -> str | None:

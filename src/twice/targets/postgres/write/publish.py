@@ -12,18 +12,22 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import psycopg
+from psycopg import sql
 
 from twice.core.failure.failpoints import Point, hit
 from twice.core.failure.interruption import uninterrupted
 from twice.core.failure.sqlstate import RETRY_AT_ONCE
 from twice.core.ports import Landed, Lost, Published, Staged
 from twice.core.table.token import CommitNote
-from twice.core.write import UpsertRows
+from twice.core.write import ReplaceTable, UpsertRows
 from twice.errors import OutcomeUnknown, TableChanged, TwiceError
 from twice.targets.postgres import state
 from twice.targets.postgres.server.errors import explained, is_connection_lost
+from twice.targets.postgres.server.lock import lock_alone
+from twice.targets.postgres.server.names import column
 from twice.targets.postgres.server.server import Connection, Server
-from twice.targets.postgres.table import changed, establish, find, wait_for_makers, widen
+from twice.targets.postgres.table import Intent, Table, changed, establish, find, wait_for_makers
+from twice.targets.postgres.write.exchange import exchange
 from twice.targets.postgres.write.stage import Stage, check_whole, drop
 from twice.targets.postgres.write.verbs import carry_out
 
@@ -84,11 +88,13 @@ def _exchange(
         raise changed()
     if before != dict(expected):
         return Lost(Published(held.version, before))
-    widen(connection, into, now)
     if read_at not in (None, held.version):
         raise TableChanged(
             "the table changed after this task read it, so its rows may be out of date", fix="Run the task again."
         )
+    if isinstance(verb, ReplaceTable):
+        return exchange(connection, staged, now, before, note)
+    _widen(connection, into, now)
     sealed = check_whole(connection, stage, lock=True)
     done = carry_out(connection, stage, sealed, verb, compare=note.kind == "restate")
     changes = done.changes
@@ -97,6 +103,26 @@ def _exchange(
     version = state.move(connection, number, now.oid, replace(note.counted(changes), changed=done.changed))
     drop(connection, stage.attempt)
     return Landed(version, changes, done.changed)
+
+
+def _widen(connection: Connection, into: Intent, now: Table) -> None:
+    """Add the columns that the table lacks, and give a decimal its new digits, in the transaction that publishes.
+    Raises TableChanged if it is another table than the rows were staged for."""
+    now = now.given({name.lower() for name in into.table.names})
+    if now.columns == into.table.columns:
+        return
+    if into.before is None or now.columns != into.before.columns:
+        raise changed()
+    known = {each.name: each for each in now.columns}
+    steps = [
+        sql.SQL("ALTER COLUMN {} TYPE {}" if each.name in known else "ADD COLUMN {} {}").format(
+            column(each.name), sql.SQL(each.native)
+        )
+        for each in into.table.columns
+        if known.get(each.name) != each
+    ]
+    lock_alone(connection, now.relation)
+    connection.execute(sql.SQL("ALTER TABLE {} {}").format(now.relation.sql, sql.SQL(", ").join(steps)))
 
 
 def _settle(

@@ -8,7 +8,8 @@ from psycopg import sql
 
 from twice.core.closed import assert_never
 from twice.core.slice import Owners
-from twice.core.write import AppendRows, Changes, ReplaceRows, UpsertRows, WriteVerb
+from twice.core.table.mark import version_of_value
+from twice.core.write import AppendRows, Changes, ReplaceRows, ReplaceTable, UpsertRows, WriteVerb
 from twice.errors import ResultRefused, TableChanged
 from twice.targets.grain import as_utc
 from twice.targets.postgres.server.names import column, listed
@@ -25,6 +26,9 @@ from twice.targets.postgres.write.order import (
     staged_value,
 )
 from twice.targets.postgres.write.stage import Stage, lost
+
+_CURSORS = ("smallint", "int", "bigint", "date", "timestamp")
+"""Types of columns that a mark can count."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,8 @@ def carry_out(connection: Connection, stage: Stage, sealed: int, verb: WriteVerb
         case AppendRows():
             _insert_all(connection, stage, sealed)
             return Done()
+        case ReplaceTable():
+            raise ValueError("a table is exchanged for its side table, not for a stage")
         case _:
             assert_never(verb)
 
@@ -139,20 +145,30 @@ def _classified(connection: Connection, stage: Stage, verb: UpsertRows) -> Chang
     tied = sql.SQL("false") if verb.insert_only else equally_new(stage, verb)
     counts += [sql.SQL("{} AND {} AND {}").format(there, differs, tied)]
     counts += [sql.SQL("{} AND {}").format(there, older_elsewhere(stage, verb))]
-    listed_counts = sql.SQL(", ").join(sql.SQL("count({}) FILTER (WHERE {})").format(first, each) for each in counts)
+    asked: list[sql.Composable] = [sql.SQL("count({}) FILTER (WHERE {})").format(first, each) for each in counts]
+    asked.append(_oldest(stage, verb, counts[1]))
     row = connection.execute(
         sql.SQL("SELECT {} FROM {} s LEFT JOIN {} t ON {}").format(
-            listed_counts, stage.relation.sql, stage.table.relation.sql, _matched(stage, verb)
+            sql.SQL(", ").join(asked), stage.relation.sql, stage.table.relation.sql, _matched(stage, verb)
         )
     ).fetchone()
     assert row is not None
-    inserted, updated, unchanged, older, differing, ties, elsewhere = row
+    inserted, updated, unchanged, older, differing, ties, elsewhere, stamped = row
     deleted = 0
     if verb.delete_missing:
         gone = connection.execute(_missing(stage, verb, "SELECT count(*)")).fetchone()
         assert gone is not None
         deleted = gone[0]
-    return Changes(inserted, updated, unchanged, 0, deleted, older, differing, ties, elsewhere)
+    at = None if stamped is None else version_of_value(as_utc(stamped))
+    return Changes(inserted, updated, unchanged, 0, deleted, older, differing, ties, elsewhere, at)
+
+
+def _oldest(stage: Stage, verb: UpsertRows, updated: sql.Composable) -> sql.Composable:
+    """The least stamp of the rows that are updated, where it is of a cursor's type."""
+    held = None if verb.newest_by is None else stage.table.spelled(verb.newest_by)
+    if held is None or held.array or held.type not in _CURSORS:
+        return sql.SQL("NULL")
+    return sql.SQL("min({}) FILTER (WHERE {})").format(as_stored(held), updated)
 
 
 def _missing(stage: Stage, verb: UpsertRows, verb_text: str) -> sql.Composed:
