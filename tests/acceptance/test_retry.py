@@ -73,7 +73,7 @@ def test_retry_needs_to_know_what(shop: Shop) -> None:
     for arguments in ((), ("prices", "--failed"), ("--failed", "--date", "2026-06-09")):
         answer = shop.call("retry", *arguments)
         assert answer.code == 2
-        assert "retry takes a task, with or without a --date, or --failed" in answer.err
+        assert "retry takes a task, with or without a --date, or several, or --failed" in answer.err
 
 
 def test_an_interrupt_ends_with_130(shop: Shop) -> None:
