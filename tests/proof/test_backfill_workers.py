@@ -18,7 +18,7 @@ from twice.wiring.open_project import OpenProject
 from .conftest import until
 from .tables import commits, loose_files, rows, tokens
 
-EIGHT_DAYS = BackfillRequest("revenue", "2026-06-01", "2026-06-08", batch=1)
+FIVE_DAYS = BackfillRequest("revenue", "2026-06-01", "2026-06-05", batch=1)
 TWENTY_FOUR_DAYS = BackfillRequest("revenue", "2026-06-01", "2026-06-24", batch=2)
 
 
@@ -34,8 +34,8 @@ def clean(spark: Any, project: Path, last: str) -> list[tuple[Any, ...]]:
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize(
     ("asked", "count", "batches"),
-    sample([(EIGHT_DAYS, 8, 8), (TWENTY_FOUR_DAYS, 24, 12)], of=[(EIGHT_DAYS, 8, 8)]),
-    ids=["8", "24"],
+    sample([(FIVE_DAYS, 5, 5), (TWENTY_FOUR_DAYS, 24, 12)], of=[(FIVE_DAYS, 5, 5)]),
+    ids=["5", "24"],
 )
 def test_days_of_two_workers_one_of_them_killed_are_each_published_exactly_once(
     opened: OpenProject, spark: Any, project: Path, asked: BackfillRequest, count: int, batches: int

@@ -276,7 +276,7 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize("task", CALLS)
+@pytest.mark.parametrize("task", sample(CALLS, of=["calls_here", "calls_in_a_worker"]))
 def test_a_service_on_loopback_is_not_reached_and_the_call_is_named(home: Home, task: str) -> None:
     what = f"127.0.0.1:{home.receiver.port}"
     assert named(home, task) == ("call", what, line(CALLS[task]))

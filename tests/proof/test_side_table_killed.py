@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.sample import sample
 
 from twice.core.failure.failpoints import Point
 from twice.core.results.run import RunRequest
@@ -82,7 +83,9 @@ def side(table: Path) -> Path:
 
 @pytest.mark.kill
 @pytest.mark.timeout(800)
-@pytest.mark.parametrize(("point", "passes"), [(Point.BEFORE_COMMIT, 2), (Point.AFTER_COMMIT, 2)])
+@pytest.mark.parametrize(
+    ("point", "passes"), sample([(Point.BEFORE_COMMIT, 2), (Point.AFTER_COMMIT, 2)], of=[(Point.AFTER_COMMIT, 2)])
+)
 def test_an_adoption_killed_at_its_exchange_leaves_nothing_after_the_next_one(
     opened: OpenProject, spark: Any, project: Path, table: Path, point: Point, passes: int
 ) -> None:
