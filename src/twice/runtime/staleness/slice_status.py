@@ -36,8 +36,8 @@ from twice.runtime.table.taken_back import taken_back
 
 
 @dataclass(frozen=True)
-class LookedSlice:
-    """One slice as a look at the tables' logs finds it: `status` is what is planned for it; `differs` why a run would
+class JudgedSlice:
+    """One slice, judged by the tables' logs: `status` is what is planned for it; `differs` why a run would
     compute it, whatever the task's policy says of slices that are published; None if it is shown to be the same.
     `versions`: of each table that it reads, the one up to which that is known, with the table's id."""
 
@@ -48,12 +48,12 @@ class LookedSlice:
 
 def slice_statuses(context: RunContext, task: Task, slices: Sequence[Slice], session: Any) -> tuple[PlannedSlice, ...]:
     """Each slice's status and why, in the order given. Reads only."""
-    return tuple(look.status for look in looked_slices(context, task, slices, session, BuiltPlans(context, task)))
+    return tuple(each.status for each in judged_slices(context, task, slices, session, BuiltPlans(context, task)))
 
 
-def looked_slices(
+def judged_slices(
     context: RunContext, task: Task, slices: Sequence[Slice], session: Any, plans: Plans
-) -> tuple[LookedSlice, ...]:
+) -> tuple[JudgedSlice, ...]:
     """The same, with what it was found by. Reads only."""
     context.progress.begins("look", run_label(task.name, [slice_.label for slice_ in slices]))
     names = [token_name(context.project.id, task.first_name, slice_.label) for slice_ in slices]
@@ -88,7 +88,7 @@ def looked_slices(
         recut = cut.doubts(generation, known.version)
         now = _Present(code.hash, other_code, reason, recut, slice_.label in left, slice_.label in back)
         versions = _versions(inputs, changes)
-        found.append(LookedSlice(_status(task, token, run, now), _differs(token, run, now), versions))
+        found.append(JudgedSlice(_status(task, token, run, now), _differs(token, run, now), versions))
     return tuple(found)
 
 
