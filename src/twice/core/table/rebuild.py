@@ -81,7 +81,7 @@ def filled_for(number: int) -> int | None:
 @dataclass(frozen=True)
 class Filling:
     """What is left to do of a rebuild, by label: `missing` slices were never filled, `outdated` ones were published
-    since they were filled, `ready` ones wait for the swap. `ahead`: filled for a generation that the table does not
+    since they were filled, `ready` ones wait for the exchange. `ahead`: filled for a generation that the table does not
     have yet or any more: it was put back to an older state."""
 
     missing: tuple[str, ...]

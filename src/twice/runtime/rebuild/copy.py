@@ -19,9 +19,9 @@ from twice.core.write import AppendRows, ReplaceTable, WritePlan
 from twice.errors import UNCHANGED, Superseded, TableChanged, TwiceError
 from twice.runtime.context import RunContext
 from twice.runtime.rebuild.columns import CopiedColumns
+from twice.runtime.rebuild.exchange import WORDING, Exchanged
 from twice.runtime.rebuild.fill import COPIED
 from twice.runtime.rebuild.plan import Rebuild, RebuildPlan
-from twice.runtime.rebuild.swap import WORDING, Swapped
 from twice.runtime.result.pins import Pins
 from twice.runtime.run.commit import commit
 from twice.runtime.run.landing import Landing
@@ -86,7 +86,7 @@ def copied_before(rebuild: Rebuild, target: Target, side: SideTable) -> int | No
     return note.version
 
 
-def exchange_copy(rebuild: Rebuild, plan: RebuildPlan, columns: CopiedColumns) -> Swapped | TableChanged | None:
+def exchange_copy(rebuild: Rebuild, plan: RebuildPlan, columns: CopiedColumns) -> Exchanged | TableChanged | None:
     """The whole table copied, and exchanged in one commit that compares every token of the task and moves none of them:
     generations, and a mark, stay. None, and nothing changed, if anything was published since it was read; or the error,
     if others changed it.
@@ -116,7 +116,7 @@ def exchange_copy(rebuild: Rebuild, plan: RebuildPlan, columns: CopiedColumns) -
             hit(Point.AFTER_PUBLISH)
             landing.record()
             landing.remove_unused()
-            return Swapped(end.version, len(plan.copied), copied.rows)
+            return Exchanged(end.version, len(plan.copied), copied.rows)
         except BaseException as error:
             if isinstance(error, Crash):
                 raise

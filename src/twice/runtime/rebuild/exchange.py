@@ -46,13 +46,13 @@ WORDING = Wording(
 
 
 @dataclass(frozen=True)
-class Swapped:
+class Exchanged:
     version: int
     slices: int
     rows: int
 
 
-def swap(rebuild: Rebuild, plan: RebuildPlan, lose_rows: int = 0) -> Swapped | TableChanged | None:
+def exchange_filled(rebuild: Rebuild, plan: RebuildPlan, lose_rows: int = 0) -> Exchanged | TableChanged | None:
     """None, and nothing changed, if a slice was published since it was filled: it is to be filled again. The same with
     the error, if others changed the table, or the side table, at the last moment. `lose_rows`: so many rows may be gone
     that no slice has computed again.
@@ -85,7 +85,7 @@ def swap(rebuild: Rebuild, plan: RebuildPlan, lose_rows: int = 0) -> Swapped | T
             landing.staging = True
             exchange = _Exchange(rebuild, claim, landing, heartbeat, target, found)
             end = _tried(exchange, write, ready, filled.id)
-            if not isinstance(end, Swapped):
+            if not isinstance(end, Exchanged):
                 _give_up(rebuild, claim, landing)
             return end
 
@@ -119,7 +119,7 @@ class _Exchange:
 
 def _tried(
     exchange: _Exchange, write: WritePlan, ready: Mapping[str, int], side_id: str | None
-) -> Swapped | TableChanged | None:
+) -> Exchanged | TableChanged | None:
     """Dying here has exchanged the table or not."""
     try:
         with _discarding(exchange):
@@ -150,7 +150,7 @@ def _write_plan(rebuild: Rebuild, plan: RebuildPlan, filled: Published) -> Write
     return replace(made, write=verb, slices=slices)
 
 
-def _exchange(exchange: _Exchange, staged: Staged, facts: Facts, side: _Side) -> Swapped | None:
+def _exchange(exchange: _Exchange, staged: Staged, facts: Facts, side: _Side) -> Exchanged | None:
     context, claim, found = exchange.rebuild.context, exchange.claim, exchange.found
     context.ledger.advance(claim, AttemptState.CLAIMED, AttemptState.STAGED, facts)
     hit(Point.AFTER_STAGE)
@@ -180,7 +180,7 @@ def _exchange(exchange: _Exchange, staged: Staged, facts: Facts, side: _Side) ->
     hit(Point.AFTER_FINISH)
     with suppress(Exception):  # what earlier tries have left; the next run looks after it else
         remove_passed(context, exchange.rebuild.task, exchange.target, tuple(found.generations))
-    return Swapped(end.version, len(found.generations), staged.rows)
+    return Exchanged(end.version, len(found.generations), staged.rows)
 
 
 def _refuse_doubted(rebuild: Rebuild, plan: RebuildPlan, found: TableState) -> None:
@@ -233,7 +233,7 @@ def _facts(exchange: _Exchange, ready: Mapping[str, int]) -> tuple[Facts, frozen
     return Facts(slices=tuple(slices), inputs=tuple(inputs), why=why, code_parts=kept), frozenset(taken)
 
 
-def swapped_before(rebuild: Rebuild, target: Target, filled: Mapping[str, int], side_id: str | None) -> int | None:
+def exchanged_before(rebuild: Rebuild, target: Target, filled: Mapping[str, int], side_id: str | None) -> int | None:
     """The version at which this very side table was exchanged already, by a process that died before it could drop it;
     None if it was not."""
     for label, number in filled.items():
