@@ -18,6 +18,9 @@ from twice.errors import DeclarationError
 SIDE = "__rebuild"
 """The name of a side table, and of the task that fills it, ends so."""
 
+COPIED = "copied"
+"""Of rows in a side table, in the place of the code's hash: they are the table's own."""
+
 _FILLS = 20
 """Bits that count how often a slice was filled for one generation."""
 

@@ -12,7 +12,7 @@ from twice.core.failure.failpoints import Crash, Point, hit
 from twice.core.ports import Frame, Landed, Shape, Staged, Target
 from twice.core.results.summary import counted
 from twice.core.slice import WHOLE
-from twice.core.table.rebuild import rebuild_token, side_table, side_token
+from twice.core.table.rebuild import COPIED, rebuild_token, side_table, side_token
 from twice.core.table.token import CommitNote
 from twice.core.task import Task
 from twice.core.write import AppendRows, ReplaceTable, WritePlan
@@ -20,7 +20,6 @@ from twice.errors import UNCHANGED, Superseded, TableChanged, TwiceError
 from twice.runtime.context import RunContext
 from twice.runtime.rebuild.columns import CopiedColumns
 from twice.runtime.rebuild.exchange import WORDING, Exchanged
-from twice.runtime.rebuild.fill import COPIED
 from twice.runtime.rebuild.plan import Rebuild, RebuildPlan
 from twice.runtime.result.pins import Pins
 from twice.runtime.run.commit import commit

@@ -140,7 +140,7 @@ def _refuse_ahead(rebuild: Rebuild, plan: RebuildPlan) -> None:
     ahead = plan.filling.ahead
     if ahead:
         raise UsageError(
-            f"{rebuild.side.target} was filled for a later state of {rebuild.task.target} than it has now "
+            f"{rebuild.side_task.target} was filled for a later state of {rebuild.task.target} than it has now "
             f"({ahead[0]}): the table was restored, or recreated",
             where=rebuild.task.name,
             now="The table is unchanged.",

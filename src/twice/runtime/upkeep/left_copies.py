@@ -62,7 +62,7 @@ def _why_kept(context: RunContext, task: Task, target: Target, held: SideTable) 
         return None if dead else f"{held.holder} may be at work on it; the next adopt or rebuild drops it"
     rebuild = Rebuild(context, context, task)
     prefix = rebuild.side_token("")
-    tokens = target.tokens(rebuild.side.target, prefix)
+    tokens = target.tokens(rebuild.side_task.target, prefix)
     filled = {name.removeprefix(prefix): each.generation for name, each in tokens.items()}
     if filled and dead and exchanged_before(rebuild, target, filled, held.id) is not None:
         return None
