@@ -31,7 +31,7 @@ from twice.runtime.upkeep import accept as accepting
 from twice.runtime.upkeep.accept import Acceptance, accept
 from twice.runtime.upkeep.mark import Reset, reset_mark
 from twice.runtime.upkeep.prune import prune
-from twice.runtime.upkeep.rebuild import rebuild
+from twice.runtime.upkeep.rebuild_ledger import rebuild_ledger
 from twice.runtime.upkeep.recover import recover
 from twice.runtime.upkeep.takeover import Takeover, take_over
 
@@ -328,7 +328,7 @@ def test_what_a_rebuilt_ledger_does_not_know_is_said_so_and_ends_with_a_persons_
     chain(runtime, LATER, parent, child)
     lost = Ledger.open(f"sqlite:///{tmp_path}/new.db", runtime.clock)
     runtime.context = replace(runtime.context, ledger=lost)
-    rebuild(runtime.context, None)
+    rebuild_ledger(runtime.context, None)
     assert {why for _, why, _ in told(runtime, child)} == {UNKNOWN}
     assert {each.why for each in accept(runtime.context, child, None, ANA)} == {UNKNOWN}
     assert told(runtime, child) == []
@@ -345,7 +345,7 @@ def test_what_a_rebuilt_ledger_does_not_know_stays_unknown_when_an_incremental_t
 ) -> None:
     parent, child = corrected_twice(runtime)
     runtime.context = replace(runtime.context, ledger=Ledger.open(f"sqlite:///{tmp_path}/new.db", runtime.clock))
-    rebuild(runtime.context, None)
+    rebuild_ledger(runtime.context, None)
     one_a_day(runtime, 100, 200, 3)
     runtime.put_orders((1, DAYS[1], 100), (2, DAYS[2], 200), (3, DAYS[3], 3), (4, DAYS[3], 4))
     run(runtime, parent, LAST)

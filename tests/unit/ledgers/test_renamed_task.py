@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from twice.core.ledger.outbox import EffectState, PreparedEffect
-from twice.core.ledger.record import Adopted, AttemptState, Claim, ClaimRequest, Facts
+from twice.core.ledger.record import AttemptState, Claim, ClaimRequest, Facts, FoundPublish
 from twice.project import inspect
 from twice.wiring.open_project import OpenProject, open_project
 
@@ -122,7 +122,7 @@ def test_records_that_an_earlier_version_moved_are_seen_and_go_back_to_the_first
 def test_a_look_gathers_what_two_names_have(checkout: Callable[..., Any]) -> None:
     with checkout("revenue_daily") as opened:
         publish(opened, "revenue_daily", "a")
-        opened.ledger.adopt("daily_revenue", [Adopted("2026-06-01", 1)])  # of no table that is declared
+        opened.ledger.record_found("daily_revenue", [FoundPublish("2026-06-01", 1)])  # of no table that is declared
     with checkout("daily_revenue") as opened:
         publish(opened, "daily_revenue", "b", "2026-06-10")
     with checkout("daily_revenue", "revenue_daily") as opened:

@@ -254,7 +254,7 @@ class AttemptRecord:
 
 
 @dataclass(frozen=True)
-class Adopted:
+class FoundPublish:
     """A publish that a target shows and a ledger has missed. `rows` and `fingerprint` are known
     where an attempt of that ledger made it."""
 

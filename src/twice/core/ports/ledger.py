@@ -14,13 +14,13 @@ from typing import Protocol
 from twice.core.ledger.code_parts import CodeParts
 from twice.core.ledger.record import (
     AcceptedSlice,
-    Adopted,
     AttemptRecord,
     AttemptState,
     Busy,
     Claim,
     ClaimRequest,
     Facts,
+    FoundPublish,
     InputRecord,
     KnownVersions,
     Pinned,
@@ -143,7 +143,7 @@ class RunRecords(Protocol):
     def runs(self, task: str | None = None) -> tuple[RunRecord, ...]:
         """By task and label."""
 
-    def adopt(self, task: str, found: Sequence[Adopted]) -> None:
+    def record_found(self, task: str, found: Sequence[FoundPublish]) -> None:
         """Record publishes that the target shows and this ledger has missed, or has forgotten. Never moves a run back.
         When they happened is not known, so `published` stays empty. A second call changes nothing."""
 

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from twice.core.failure.failpoints import Crash
-from twice.core.ledger.record import Adopted
+from twice.core.ledger.record import FoundPublish
 from twice.core.ports import Frame, Landed, Shape, Staged, Target
 from twice.core.results.summary import counted
 from twice.core.slice import WHOLE
@@ -229,11 +229,11 @@ def _written_meanwhile(task: Task) -> TableChanged:
 def _record(context: RunContext, task: Task, note: CommitNote, version: int | None) -> None:
     prefix = token_name(context.project.id, task.first_name, "")
     found = [
-        Adopted(name.removeprefix(prefix), generation, note.attempt, note.intentions[name], version)
+        FoundPublish(name.removeprefix(prefix), generation, note.attempt, note.intentions[name], version)
         for name, generation in note.generations.items()
         if name in note.intentions
     ]
-    context.ledger.adopt(task.name, found)
+    context.ledger.record_found(task.name, found)
     context.ledger.record_takeover(task.name, note.attempt, context.holder, note.why or "", "adopt")
 
 
