@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from twice.core.failure.failpoints import Crash, Point, hit
+from twice.core.failure.failpoints import Point, hit
 from twice.core.ports import Frame, Landed, Shape, Staged, Target
 from twice.core.results.summary import counted
 from twice.core.slice import WHOLE
@@ -16,14 +16,14 @@ from twice.core.table.rebuild import COPIED, rebuild_token, side_table, side_tok
 from twice.core.table.token import CommitNote
 from twice.core.task import Task
 from twice.core.write import AppendRows, ReplaceTable, WritePlan
-from twice.errors import UNCHANGED, Superseded, TableChanged, TwiceError
+from twice.errors import UNCHANGED, Superseded, TableChanged
 from twice.runtime.context import RunContext
 from twice.runtime.rebuild.columns import CopiedColumns
 from twice.runtime.rebuild.exchange import WORDING, Exchanged
 from twice.runtime.rebuild.plan import Rebuild, RebuildPlan
 from twice.runtime.result.pins import Pins
 from twice.runtime.run.commit import commit
-from twice.runtime.run.landing import Landing
+from twice.runtime.run.landing import Landing, settling
 from twice.runtime.table.side_table import SideTable, drop_side, side_note
 from twice.runtime.write_plan import layout_of, make_write_plan
 
@@ -107,23 +107,19 @@ def exchange_copy(rebuild: Rebuild, plan: RebuildPlan, columns: CopiedColumns) -
         note = CommitNote(copied.attempt, "rebuild", {mine: before.generations[mine] + 1}, why=why)
         landing = Landing(task.name, lambda *_: _record(context, task, note), WORDING)
         try:
-            staged = copied.stage(target, task, write, rebuild.token(""))
-            hit(Point.PUBLISHING)
-            end = commit(landing, target, staged, before.generations, note)
-            if not isinstance(end, Landed):
-                return None
-            hit(Point.AFTER_PUBLISH)
-            landing.record()
-            landing.remove_unused()
-            return Exchanged(end.version, len(plan.copied), copied.rows)
-        except BaseException as error:
-            if isinstance(error, Crash):
-                raise
-            landing.settle()
-            if isinstance(error, TableChanged) and landing.absent:
+            with settling(landing):
+                staged = copied.stage(target, task, write, rebuild.token(""))
+                hit(Point.PUBLISHING)
+                end = commit(landing, target, staged, before.generations, note)
+                if not isinstance(end, Landed):
+                    return None
+                hit(Point.AFTER_PUBLISH)
+                landing.record()
+                landing.remove_unused()
+                return Exchanged(end.version, len(plan.copied), copied.rows)
+        except TableChanged as error:
+            if landing.absent:
                 return error
-            if isinstance(error, TwiceError):
-                raise landing.final_error(error.at(task.name)) from error
             raise
 
 

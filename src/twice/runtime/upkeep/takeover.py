@@ -6,17 +6,16 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from twice.core.failure.failpoints import Crash
 from twice.core.ports import Landed, Lost, Target
 from twice.core.slice import WHOLE
 from twice.core.table.owner import LAST_TAKEOVER, Owner, owner_of, takeover_token
 from twice.core.table.token import CommitNote, token_name
 from twice.core.task import Task
 from twice.core.write import AppendRows, WritePlan
-from twice.errors import Superseded, TwiceError, UsageError
+from twice.errors import Superseded, UsageError
 from twice.runtime.context import RunContext
 from twice.runtime.run.commit import commit
-from twice.runtime.run.landing import Landing, Wording
+from twice.runtime.run.landing import Landing, Wording, settling
 from twice.runtime.table.owner import describe_owner
 from twice.runtime.table.taken_back import moved_by_takeover
 
@@ -88,18 +87,11 @@ def _commit(context: RunContext, task: Task, target: Target, other: Owner, why: 
     landing = Landing(
         task.name, lambda *_: context.ledger.record_takeover(task.name, attempt, context.holder, why), _WORDING
     )
-    try:
+    with settling(landing):
         end = commit(landing, target, staged, before.generations, CommitNote(attempt, "takeover", moved, why=why))
         if isinstance(end, Landed):
             landing.record()
             landing.remove_unused()
-    except BaseException as error:
-        if isinstance(error, Crash):
-            raise
-        landing.settle()
-        if isinstance(error, TwiceError):
-            raise landing.final_error(error.at(task.name)) from error
-        raise
     if isinstance(end, Lost):
         raise Superseded(
             "the table's slices were published, or it was taken over, meanwhile",
