@@ -18,7 +18,7 @@ from twice.core.backfill.plan import BackfillPlan, BackfillRequest, PlannedBatch
 from twice.core.ledger.record import ClaimRequest, FoundPublish
 from twice.core.table.mark import version_of
 from twice.errors import UsageError
-from twice.project import inspect
+from twice.project import status
 from twice.runtime.holder import this_process
 from twice.wiring.open_project import open_project
 
@@ -70,7 +70,7 @@ def test_the_mark_of_a_task_that_is_not_declared_any_more_is_shown_as_a_mark(roo
     mark = datetime(2026, 6, 9, 12, tzinfo=timezone.utc)
     with open_project(root) as opened:
         opened.ledger.record_found("gone", [FoundPublish("all", version_of(mark)), FoundPublish("2026-06-09", 3)])
-        found = inspect.status(opened, None, None)
+        found = status.status(opened, None, None)
     assert {run.label: found.marks.get((run.task, run.label)) for run in found.runs} == {
         "all": "2026-06-09T12:00:00Z",
         "2026-06-09": None,

@@ -14,7 +14,7 @@ import pytest
 
 from twice.core.ledger.outbox import EffectState, PreparedEffect
 from twice.core.ledger.record import AttemptState, Claim, ClaimRequest, Facts, FoundPublish
-from twice.project import inspect
+from twice.project import inspect, status
 from twice.wiring.open_project import OpenProject, open_project
 
 PIPELINE = """
@@ -52,7 +52,7 @@ def publish(opened: OpenProject, task: str, attempt: str, label: str = DAY) -> C
 
 
 def known(opened: OpenProject, task: str) -> tuple[list[tuple[str, str, int]], list[tuple[str, str]]]:
-    runs = [(run.task, run.label, run.generation) for run in inspect.status(opened, None, None).runs]
+    runs = [(run.task, run.label, run.generation) for run in status.status(opened, None, None).runs]
     return runs, [(each.task, each.id) for each in inspect.history(opened, task, None, 20)]
 
 
