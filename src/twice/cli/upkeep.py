@@ -10,13 +10,12 @@ from typing import Annotated
 import typer
 
 from twice.cli.hints import runnable
-from twice.cli.options import HERE, Date, Format, Output, TaskName, Where, Yes, ask, boundary, print_json
+from twice.cli.options import HERE, Date, Format, Output, Reason, TaskName, Where, Yes, ask, boundary, print_json
 from twice.cli.terminal import Symbol, say
 from twice.core.names.first_few import first_few
 from twice.core.results.summary import counted
 
 To = Annotated[str | None, typer.Option("--to", help="The new mark; left out, the task's initial.", metavar="MARK")]
-Reason = Annotated[str, typer.Option("--reason", help="The reason; it is recorded in the ledger.")]
 TakeoverReason = Annotated[
     str, typer.Option("--reason", help="The reason; it is recorded in the table and in the ledger.")
 ]

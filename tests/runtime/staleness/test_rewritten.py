@@ -28,14 +28,15 @@ from twice.runtime.run.run_task import run_task
 from twice.runtime.staleness.kept import not_right
 from twice.runtime.staleness.stale import failed_labels, stale_slices
 from twice.runtime.upkeep import accept as accepting
-from twice.runtime.upkeep.accept import Acceptance, accept
+from twice.runtime.upkeep.accept import accept
+from twice.runtime.upkeep.human_decision import HumanDecision
 from twice.runtime.upkeep.mark import Reset, reset_mark
 from twice.runtime.upkeep.prune import prune
 from twice.runtime.upkeep.rebuild_ledger import rebuild_ledger
 from twice.runtime.upkeep.recover import recover
-from twice.runtime.upkeep.takeover import Takeover, take_over
+from twice.runtime.upkeep.takeover import take_over
 
-ANA = Acceptance("ana", "checked")
+ANA = HumanDecision("ana", "checked")
 UNKNOWN = "there is no record of which version of its input shop.copy it read"
 
 
@@ -151,7 +152,7 @@ def test_a_parent_that_took_the_table_over_and_rewrites_rows_is_named(runtime: R
     run(runtime, child)
     other = replace(copy(), name="copy2")
     use(runtime, other, child)
-    take_over(runtime.context, other, Takeover("ana", "new owner"))
+    take_over(runtime.context, other, HumanDecision("ana", "new owner"))
     orders(runtime, 100)
     run(runtime, other, FIRST)
     run(runtime, child)
@@ -172,7 +173,7 @@ def test_what_a_task_changed_that_lost_the_table_later_stays_named_as_its_own(ru
     before = told(runtime, child)
     other = replace(copy(), name="another_copy")
     use(runtime, other, child)
-    take_over(runtime.context, other, Takeover("ana", "new owner"))
+    take_over(runtime.context, other, HumanDecision("ana", "new owner"))
     assert before and told(runtime, child) == before
 
 
