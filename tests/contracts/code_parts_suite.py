@@ -8,7 +8,8 @@ from datetime import timedelta
 from tests.contracts.ledger_suite import HandClock, LedgerSuite, S, claim
 
 from twice.core.ledger.environment import EnvironmentDrop, EnvironmentRecords
-from twice.core.ledger.record import Facts, FoundPublish, Pruned, SliceRecord
+from twice.core.ledger.found import FoundPublish
+from twice.core.ledger.record import Facts, Pruned, SliceRecord
 from twice.core.ledger.record_owner import RecordOwner, TaskTable
 from twice.core.table.token import Intention
 from twice.ledgers.ledger import Ledger

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 from tests.contracts.ledger_suite import CLOSINGS, HandClock
 
-from twice.core.ledger.record import AttemptState, Busy, Claim, ClaimRequest, Facts, FoundPublish, SliceRecord
+from twice.core.ledger.found import FoundPublish
+from twice.core.ledger.record import AttemptState, Busy, Claim, ClaimRequest, Facts, SliceRecord
 from twice.errors import LeaseLost, RunError
 from twice.ledgers.ledger import Ledger
 

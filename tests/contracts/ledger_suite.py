@@ -19,6 +19,7 @@ from tests.processes.ledger_processes import CALLS, FACTS, MINUTE
 from tests.sample import sample
 
 from twice.core.audit import AuditResult
+from twice.core.ledger.found import FoundPublish
 from twice.core.ledger.record import (
     OVERWROTE,
     AcceptedSlice,
@@ -27,7 +28,6 @@ from twice.core.ledger.record import (
     Claim,
     ClaimRequest,
     Facts,
-    FoundPublish,
     InputRecord,
     KnownVersions,
     Overview,

@@ -14,6 +14,7 @@ from tests.sample import sample
 from twice.core.backfill.plan import BackfillPlan, BackfillRequest, PlannedBatch, PlannedSlice
 from twice.core.backfill.result import BackfillState
 from twice.core.effect import Message
+from twice.core.ledger.found import FoundPublish
 from twice.core.ledger.look import Look, SeenSlice
 from twice.core.ledger.outbox import Change, EffectState, PreparedEffect
 from twice.core.ledger.record import (
@@ -23,7 +24,6 @@ from twice.core.ledger.record import (
     Claim,
     ClaimRequest,
     Facts,
-    FoundPublish,
     InputRecord,
     Pruned,
     SliceRecord,

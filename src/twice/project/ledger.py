@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
-from twice.core.ledger.record import Unassigned
+from twice.core.ledger.found import Unassigned
 from twice.runtime.table.assign import names_of
 from twice.runtime.upkeep import check as checking
 from twice.runtime.upkeep import prune as pruning

@@ -18,9 +18,10 @@ from twice import PublishedSlice, call
 from twice.core.backfill.plan import BackfillPlan, BackfillRequest, PlannedBatch, PlannedSlice
 from twice.core.failure.failpoints import Crash, Point, SendPoint, armed, crash_at
 from twice.core.ledger.environment import EnvironmentDrop, EnvironmentRecords, Unfinished
+from twice.core.ledger.found import FoundPublish
 from twice.core.ledger.look import Look, SeenSlice
 from twice.core.ledger.outbox import EffectState, PublishedGeneration, prepare
-from twice.core.ledger.record import AcceptedSlice, AttemptState, Claim, ClaimRequest, Facts, FoundPublish
+from twice.core.ledger.record import AcceptedSlice, AttemptState, Claim, ClaimRequest, Facts
 from twice.core.ledger.record_owner import RecordOwner, TaskTable
 from twice.core.results.proof import Proof
 from twice.core.results.run import Outcome

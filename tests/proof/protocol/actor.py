@@ -15,6 +15,7 @@ from tests.proof.protocol.system import LEASE_LOST, LOST, Commit, Run, Seen, Sen
 
 from twice import Daily, audit, replace, task
 from twice.core.failure.failpoints import Crash
+from twice.core.ledger.found import FoundPublish
 from twice.core.ledger.outbox import EffectRecord, EffectState
 from twice.core.ledger.record import (
     AttemptRecord,
@@ -23,7 +24,6 @@ from twice.core.ledger.record import (
     Claim,
     ClaimRequest,
     Facts,
-    FoundPublish,
     RunRecord,
     SliceRecord,
 )

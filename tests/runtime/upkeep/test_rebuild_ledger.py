@@ -13,7 +13,7 @@ from tests.runtime.run.test_since import source as source  # the fixture
 
 from twice import Daily, append_once, call
 from twice.core.failure.failpoints import Crash, Point, armed, crash_at
-from twice.core.ledger.record import FoundPublish
+from twice.core.ledger.found import FoundPublish
 from twice.core.project.project import assemble
 from twice.core.results.run import Outcome
 from twice.ledgers.ledger import Ledger

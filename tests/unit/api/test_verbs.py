@@ -15,7 +15,8 @@ from tests.processes.ended import ended_process
 import twice
 from twice.cli.main import app
 from twice.core.backfill.plan import BackfillPlan, BackfillRequest, PlannedBatch, PlannedSlice
-from twice.core.ledger.record import ClaimRequest, FoundPublish
+from twice.core.ledger.found import FoundPublish
+from twice.core.ledger.record import ClaimRequest
 from twice.core.table.mark import version_of
 from twice.errors import UsageError
 from twice.project import status

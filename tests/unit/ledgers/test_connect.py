@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from twice.core.ledger.record import Claim, ClaimRequest, Facts, FoundPublish
+from twice.core.ledger.found import FoundPublish
+from twice.core.ledger.record import Claim, ClaimRequest, Facts
 from twice.errors import EnvironmentProblem
 from twice.ledgers.database import connect
 from twice.ledgers.database.connect import for_writing, network_file_system

@@ -10,7 +10,8 @@ import pytest
 from sqlalchemy import event, make_url
 from sqlalchemy.exc import OperationalError
 
-from twice.core.ledger.record import Busy, Claim, ClaimRequest, FoundPublish
+from twice.core.ledger.found import FoundPublish
+from twice.core.ledger.record import Busy, Claim, ClaimRequest
 from twice.errors import EnvironmentProblem
 from twice.ledgers.database.errors import plain_errors
 from twice.ledgers.database.known_errors import of_postgres

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
+from twice.core.ledger.found import FoundPublish
 from twice.core.ledger.outbox import EffectState, PreparedEffect
-from twice.core.ledger.record import AttemptState, Claim, ClaimRequest, Facts, FoundPublish
+from twice.core.ledger.record import AttemptState, Claim, ClaimRequest, Facts
 from twice.project import inspect, status
 from twice.wiring.open_project import OpenProject, open_project
 

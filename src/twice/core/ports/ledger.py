@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from twice.core.ledger.code_parts import CodeParts
+from twice.core.ledger.found import FoundPublish, Shown
 from twice.core.ledger.record import (
     AcceptedSlice,
     AttemptRecord,
@@ -20,14 +21,12 @@ from twice.core.ledger.record import (
     Claim,
     ClaimRequest,
     Facts,
-    FoundPublish,
     InputRecord,
     KnownVersions,
     Pinned,
     Pruned,
     PublishRecord,
     RunRecord,
-    Shown,
 )
 from twice.core.ledger.record_owner import RecordOwner
 from twice.core.ports.backfills import BackfillStore

@@ -7,7 +7,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, bindparam, func, or_, select
 
-from twice.core.ledger.record import AttemptState, FoundPublish, Overview, RunRecord
+from twice.core.ledger.found import FoundPublish
+from twice.core.ledger.record import AttemptState, Overview, RunRecord
 from twice.core.table.token import Intention
 from twice.ledgers.database.outage import retrying_outages
 from twice.ledgers.database.own_rows import OF_TASK, OwnRows

@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from twice.core.ledger.found import FoundPublish
 from twice.core.ledger.outbox import PublishedGeneration, prepare
-from twice.core.ledger.record import AttemptRecord, AttemptState, Facts, FoundPublish, RunRecord, SliceRecord, aim_of
+from twice.core.ledger.record import AttemptRecord, AttemptState, Facts, RunRecord, SliceRecord, aim_of
 from twice.core.ports import Target
 from twice.core.table.token import CommitNote, Intention, SliceToken, token_name
 from twice.core.task import Task

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from twice.core.failure.failpoints import Crash
-from twice.core.ledger.record import FoundPublish
+from twice.core.ledger.found import FoundPublish
 from twice.core.names.first_few import first_few
 from twice.core.ports import Frame, Landed, Shape, Staged, Target
 from twice.core.results.summary import counted

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from twice.core.ledger.record import FoundPublish
+from twice.core.ledger.found import FoundPublish
 from twice.core.ports import Held
 from twice.core.table.token import SliceToken, token_name
 from twice.core.task import Task
