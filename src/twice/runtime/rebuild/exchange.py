@@ -6,7 +6,6 @@ process dies. Nobody's effects are prepared for it: a rebuild sends nothing.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -24,10 +23,10 @@ from twice.runtime.context import Trace
 from twice.runtime.rebuild.losses import refuse_lost_keys
 from twice.runtime.rebuild.plan import Rebuild, RebuildPlan, refuse_rows_of_no_slice
 from twice.runtime.rebuild.side import gone
-from twice.runtime.run.attempt import releasing_on_interrupt, reported
+from twice.runtime.run.attempt import claimed, reported
 from twice.runtime.run.commit import commit
 from twice.runtime.run.landing import Landing, Wording
-from twice.runtime.run.lease import Heartbeat, beating, claim_slices
+from twice.runtime.run.lease import Heartbeat, beating
 from twice.runtime.staleness.code_change import parts_to_keep
 from twice.runtime.table.garbage import remove_passed
 from twice.runtime.table.provenance import provenance_of
@@ -64,13 +63,10 @@ def exchange_filled(rebuild: Rebuild, plan: RebuildPlan, lose_rows: int = 0) -> 
         target = rebuild.target(session)
         filled = target.published(rebuild.side_task.target, tuple(names.values()))
         write = _write_plan(rebuild, plan, filled)
-        attempt = uuid.uuid4().hex
-        request = RunRequest("rebuild", rebuild.patience, silent=True)
-        with releasing_on_interrupt(context, attempt):
-            claim = claim_slices(context, task, write, request, attempt)
+        claim = claimed(context, task, write, RunRequest("rebuild", rebuild.patience, silent=True))
         trace = Trace(context.clock)
         with reported(context, claim, trace, WORDING) as landing, beating(context, claim) as heartbeat:
-            found = look(context, task, write, target, attempt)
+            found = look(context, task, write, target, claim.attempt)
             _refuse_doubted(rebuild, plan, found)
             ready = {label: filled.generations[name] for label, name in names.items()}
             if any(filled_for(number) != found.generations[label] for label, number in ready.items()):
