@@ -108,7 +108,7 @@ def _replace(text: str, chance: random.Random) -> str:
     return text[:at] + chance.choice(TOKENS) + text[at + 1 :]
 
 
-def _swap_lines(text: str, chance: random.Random) -> str:
+def _exchange_lines(text: str, chance: random.Random) -> str:
     lines = text.splitlines(keepends=True)
     if len(lines) > 1:
         a, b = chance.randrange(len(lines)), chance.randrange(len(lines))
@@ -157,7 +157,7 @@ def _case(text: str, chance: random.Random) -> str:
 
 
 MUTATIONS = (
-    *(_cut, _cut, _end, _insert, _insert, _insert, _replace, _replace, _swap_lines, _repeat_lines),
+    *(_cut, _cut, _end, _insert, _insert, _insert, _replace, _replace, _exchange_lines, _repeat_lines),
     *(_splice, _deep, _one_line, _dedent, _case, _word, _word, _word, _word, _word),
 )
 

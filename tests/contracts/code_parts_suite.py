@@ -8,7 +8,8 @@ from datetime import timedelta
 from tests.contracts.ledger_suite import HandClock, LedgerSuite, S, claim
 
 from twice.core.ledger.environment import EnvironmentDrop, EnvironmentRecords
-from twice.core.ledger.record import Adopted, Facts, Pruned, SliceRecord
+from twice.core.ledger.found import FoundPublish
+from twice.core.ledger.record import Facts, Pruned, SliceRecord
 from twice.core.ledger.record_owner import RecordOwner, TaskTable
 from twice.core.table.token import Intention
 from twice.ledgers.ledger import Ledger
@@ -54,7 +55,7 @@ class CodePartsSuite(LedgerSuite):
         ledger.fix(staged, {"c": 0})
         made = SliceRecord("c", 0, Intention("code 4", "inputs"))
         ledger.advance(staged, S.CLAIMED, S.STAGED, Facts(slices=(made,), code_parts={"code 4": ONE}))
-        ledger.adopt("revenue", [Adopted("d", 1, "lost", Intention("code 5", "inputs"))])
+        ledger.record_found("revenue", [FoundPublish("d", 1, "lost", Intention("code 5", "inputs"))])
         claim(ledger, "5", "d")
         ledger.close_attempt("5", S.UNCHANGED, Facts(code_parts={"code 5": ONE}))
         clock.tick(100 * 24 * 3600)

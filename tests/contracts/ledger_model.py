@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 from tests.contracts.ledger_suite import CLOSINGS, HandClock
 
-from twice.core.ledger.record import Adopted, AttemptState, Busy, Claim, ClaimRequest, Facts, SliceRecord
+from twice.core.ledger.found import FoundPublish
+from twice.core.ledger.record import AttemptState, Busy, Claim, ClaimRequest, Facts, SliceRecord
 from twice.errors import LeaseLost, RunError
 from twice.ledgers.ledger import Ledger
 
@@ -140,8 +141,8 @@ class LedgerMachine(RuleBasedStateMachine):
             self._forward((tried.claim.task, label), generation, attempt, tried.rows.get(label))
 
     @rule(task=TASKS, label=st.sampled_from("abc"), generation=GENERATIONS)
-    def adopt(self, task: str, label: str, generation: int) -> None:
-        self.ledger.adopt(task, [Adopted(label, generation)])
+    def record_found(self, task: str, label: str, generation: int) -> None:
+        self.ledger.record_found(task, [FoundPublish(label, generation)])
         self._forward((task, label), generation, None, None)
 
     @rule()

@@ -19,10 +19,10 @@ from tests.processes.ledger_processes import CALLS, FACTS, MINUTE
 from tests.sample import sample
 
 from twice.core.audit import AuditResult
+from twice.core.ledger.found import FoundPublish
 from twice.core.ledger.record import (
     OVERWROTE,
     AcceptedSlice,
-    Adopted,
     AttemptState,
     Busy,
     Claim,
@@ -627,7 +627,7 @@ class PublishSuite(LedgerSuite):
 
 class AdoptSuite(LedgerSuite):
     def test_an_unknown_publish_is_adopted(self, ledger: Ledger) -> None:
-        ledger.adopt("revenue", [Adopted("a", 3, attempt="lost", intention=CODE_A, version=12)])
+        ledger.record_found("revenue", [FoundPublish("a", 3, attempt="lost", intention=CODE_A, version=12)])
         run = ledger.run("revenue", "a")
         assert run is not None
         assert (run.generation, run.attempt, run.intention, run.version) == (3, "lost", CODE_A, 12)
@@ -638,10 +638,10 @@ class AdoptSuite(LedgerSuite):
         ledger.publish("one", FACTS, generations={"a": 1, "b": 1})
         ledger.forget("revenue", "a")
         measured = next(slice_ for slice_ in ledger.attempts("revenue")[0].slices if slice_.label == "a")
-        ledger.adopt(
+        ledger.record_found(
             "revenue",
             [
-                Adopted(
+                FoundPublish(
                     "a",
                     1,
                     attempt="one",
@@ -657,17 +657,17 @@ class AdoptSuite(LedgerSuite):
         assert (run.generation, run.attempt, run.rows, run.fingerprint, run.version) == (1, "one", 3, "f", 12)
 
     def test_adopting_never_lowers_a_run(self, ledger: Ledger) -> None:
-        ledger.adopt("revenue", [Adopted("a", 3, attempt="x", intention=CODE_A, version=12)])
+        ledger.record_found("revenue", [FoundPublish("a", 3, attempt="x", intention=CODE_A, version=12)])
         before = ledger.runs()
-        ledger.adopt("revenue", [Adopted("a", 2, attempt="y", intention=CODE_B, version=10)])
-        ledger.adopt("revenue", [Adopted("a", 3, attempt="other", intention=CODE_B, version=13)])
-        ledger.adopt("revenue", [Adopted("a", 3)])
+        ledger.record_found("revenue", [FoundPublish("a", 2, attempt="y", intention=CODE_B, version=10)])
+        ledger.record_found("revenue", [FoundPublish("a", 3, attempt="other", intention=CODE_B, version=13)])
+        ledger.record_found("revenue", [FoundPublish("a", 3)])
         assert ledger.runs() == before
 
     def test_adopting_a_higher_generation_forgets_the_rows_of_the_old_one(self, ledger: Ledger) -> None:
         claim(ledger, "one", "a", "b")
         ledger.publish("one", FACTS, generations={"a": 1, "b": 1})
-        ledger.adopt("revenue", [Adopted("a", 2)])
+        ledger.record_found("revenue", [FoundPublish("a", 2)])
         run = ledger.run("revenue", "a")
         assert run is not None
         assert (run.generation, run.attempt, run.intention, run.rows, run.version) == (2, None, None, None, None)
@@ -675,15 +675,15 @@ class AdoptSuite(LedgerSuite):
 
     def test_the_attempts_own_report_fills_in_what_an_adoption_did_not_know(self, ledger: Ledger) -> None:
         claim(ledger, "one", "a", "b")
-        ledger.adopt("revenue", [Adopted("a", 1, attempt="one", version=9)])
-        ledger.adopt("revenue", [Adopted("b", 1)])
+        ledger.record_found("revenue", [FoundPublish("a", 1, attempt="one", version=9)])
+        ledger.record_found("revenue", [FoundPublish("b", 1)])
         ledger.publish("one", FACTS, generations={"a": 1, "b": 1})
         first, second = ledger.runs()
         assert (first.attempt, first.rows, first.fingerprint, first.published) == ("one", 3, "f", NOON)
         assert (second.attempt, second.rows, second.version) == ("one", 4, 9)
 
     def test_another_attempts_report_of_the_same_generation_fills_in_nothing(self, ledger: Ledger) -> None:
-        ledger.adopt("revenue", [Adopted("a", 1, attempt="winner")])
+        ledger.record_found("revenue", [FoundPublish("a", 1, attempt="winner")])
         before = ledger.run("revenue", "a")
         claim(ledger, "one", "a", "b")
         ledger.publish("one", FACTS, generations={"a": 1, "b": 1})
@@ -700,13 +700,15 @@ class AdoptSuite(LedgerSuite):
         first, second = ledger.runs()
         assert (first.generation, first.attempt, first.intention, first.rows, first.published) == (0, *[None] * 4)
         assert (first.last_attempt, second.generation) == ("two", 5)
-        ledger.adopt("revenue", [Adopted("a", 2, version=3)])
+        ledger.record_found("revenue", [FoundPublish("a", 2, version=3)])
         ledger.publish("two", Facts(), generations={"a": 3})
         assert [run.generation for run in ledger.runs()] == [3, 5]
         assert len(ledger.attempts("revenue", "a")) == 2
 
     def test_an_adopted_slice_is_known_to_be_right_from_what_was_found_the_same(self, ledger: Ledger) -> None:
-        ledger.adopt("revenue", [Adopted(label, 3, attempt="lost", intention=CODE_A, version=12) for label in "ab"])
+        ledger.record_found(
+            "revenue", [FoundPublish(label, 3, attempt="lost", intention=CODE_A, version=12) for label in "ab"]
+        )
         leaf, pin = InputRecord("a", "delta", "file:/orders", "x", 5), InputRecord("a", "table", "shop.orders", "id", 5)
         assert (ledger.inputs("revenue"), ledger.pins("revenue", "shop.orders")) == ({}, {})
         for attempt, intention in (("other", Intention("code a", "inputs b")), ("same", CODE_A)):
@@ -726,7 +728,7 @@ class AdoptSuite(LedgerSuite):
             ledger.fix(held, {label: 0})
             facts = Facts(slices=(SliceRecord(label, intention=intention),), changes=changes)
             ledger.publish(f"of {label}", facts, generations={label: 1})
-        ledger.adopt("revenue", [Adopted("e", 1, attempt="lost", intention=CODE_B), Adopted("f", 1)])
+        ledger.record_found("revenue", [FoundPublish("e", 1, attempt="lost", intention=CODE_B), FoundPublish("f", 1)])
         assert ledger.displaced("revenue") == {"a", "d", "e"}
         claim(ledger, "later", "a")
         ledger.publish("later", Facts(slices=(SliceRecord("a", intention=CODE_A),)), generations={"a": 2})
@@ -745,15 +747,15 @@ class AdoptSuite(LedgerSuite):
         published("one", 1)
         published("two", 2)
         assert versions() == KnownVersions(frozenset({10, 20}), 0)
-        ledger.adopt("revenue", [Adopted("a", 4, attempt="elsewhere", version=40)])
+        ledger.record_found("revenue", [FoundPublish("a", 4, attempt="elsewhere", version=40)])
         assert versions() == KnownVersions(frozenset({10, 20, 40}), 40), "another ledger knows what was at 30"
         published("five", 5)
         assert versions() == KnownVersions(frozenset({10, 20, 50}), 50)
-        ledger.adopt("revenue", [Adopted("b", 1)])
+        ledger.record_found("revenue", [FoundPublish("b", 1)])
         assert versions() == KnownVersions(frozenset({10, 20, 50}), None)
 
     def test_a_ledger_that_lost_a_publish_is_brought_forward_and_goes_on(self, ledger: Ledger) -> None:
-        ledger.adopt("revenue", [Adopted("a", 5)])
+        ledger.record_found("revenue", [FoundPublish("a", 5)])
         claim(ledger, "one")
         ledger.publish("one", Facts(), generations={"a": 6})
         run = ledger.run("revenue", "a")
@@ -769,7 +771,7 @@ class AcceptanceSuite(LedgerSuite):
         ledger.record_acceptance("revenue", attempt, "ana", "checked", what)
 
     def test_it_holds_for_the_generation_that_was_looked_at(self, ledger: Ledger) -> None:
-        ledger.adopt("revenue", [Adopted("a", 1, "another ledger's")])
+        ledger.record_found("revenue", [FoundPublish("a", 1, "another ledger's")])
         assert ledger.accepted("revenue", "shop.orders") == {}
         for _ in range(2):
             self.accepted(ledger)  # the reply to the first was lost
@@ -778,11 +780,11 @@ class AcceptanceSuite(LedgerSuite):
         assert ledger.accepted("revenue", "shop.other") == ledger.accepted("stock", "shop.orders") == {}
         self.accepted(ledger, "later word", version=7)
         assert ledger.accepted("revenue", "shop.orders")["a"].version == 7
-        ledger.adopt("revenue", [Adopted("a", 2, "another ledger's")])
+        ledger.record_found("revenue", [FoundPublish("a", 2, "another ledger's")])
         assert ledger.accepted("revenue", "shop.orders") == {}
 
     def test_it_does_not_hold_for_a_later_publish_that_comes_to_the_same_generation(self, ledger: Ledger) -> None:
-        ledger.adopt("revenue", [Adopted("a", 1, "another ledger's")])
+        ledger.record_found("revenue", [FoundPublish("a", 1, "another ledger's")])
         self.accepted(ledger)
         ledger.forget("revenue", "a")
         held = claim(ledger, "one")
@@ -805,7 +807,7 @@ class AcceptanceSuite(LedgerSuite):
         assert not ledger.open_attempts()
 
     def test_it_is_kept_when_the_rest_is_pruned_and_displaces_nothing(self, ledger: Ledger, clock: HandClock) -> None:
-        ledger.adopt("revenue", [Adopted("a", 1, "another ledger's", CODE_A)])
+        ledger.record_found("revenue", [FoundPublish("a", 1, "another ledger's", CODE_A)])
         held = claim(ledger, "finds it right")
         leaf = InputRecord("a", "file", "x.csv", "1", None)
         found = Facts(slices=(SliceRecord("a", intention=CODE_A),), inputs=(leaf,))
@@ -951,12 +953,12 @@ class OverviewSuite(LedgerSuite):
         assert [row["id"] for row in ledger.export() if row.get("table") == "attempts"] == ["one", "two"]
 
     def test_many_slices_are_adopted_together_and_none_is_moved_back(self, ledger: Ledger) -> None:
-        found = [Adopted(label, 2, "lost", CODE_A, 7) for label in "ab"]
-        ledger.adopt("revenue", found)
-        ledger.adopt("revenue", [Adopted("a", 1), Adopted("b", 3)])
+        found = [FoundPublish(label, 2, "lost", CODE_A, 7) for label in "ab"]
+        ledger.record_found("revenue", found)
+        ledger.record_found("revenue", [FoundPublish("a", 1), FoundPublish("b", 3)])
         known = [(r.label, r.generation, r.attempt, r.intention, r.version) for r in ledger.runs()]
         assert known == [("a", 2, "lost", CODE_A, 7), ("b", 3, None, None, None)]
-        ledger.adopt("revenue", [])
+        ledger.record_found("revenue", [])
 
 
 class QuarantineSuite(LedgerSuite):
@@ -1000,7 +1002,7 @@ class QuarantineSuite(LedgerSuite):
         ledger.quarantine("two", "set aside")
         ledger.publish("one", Facts(), generations={"a": 1})
         assert "a" in ledger.quarantined("revenue")
-        ledger.adopt("revenue", [Adopted("a", 2, attempt="zombie", version=9)])
+        ledger.record_found("revenue", [FoundPublish("a", 2, attempt="zombie", version=9)])
         assert ledger.quarantined("revenue") == {}
 
     def test_the_overview_counts_it_as_failed(self, ledger: Ledger) -> None:
@@ -1042,11 +1044,11 @@ class RenameSuite(LedgerSuite):
         assert (ledger.runs(), ledger.attempts("new")) == before
 
     def test_where_both_names_know_a_slice_the_further_generation_stays(self, ledger: Ledger) -> None:
-        ledger.adopt("old", [Adopted("a", 5, attempt="o", intention=CODE_A, version=1)])
-        ledger.adopt("new", [Adopted("a", 2, attempt="n", intention=CODE_B, version=2)])
-        ledger.adopt("old", [Adopted("b", 1, attempt="o", intention=CODE_A, version=1)])
-        ledger.adopt("new", [Adopted("b", 2, attempt="n", intention=CODE_B, version=2)])
-        ledger.adopt("old", [Adopted("c", 1, attempt="o", intention=CODE_A, version=1)])
+        ledger.record_found("old", [FoundPublish("a", 5, attempt="o", intention=CODE_A, version=1)])
+        ledger.record_found("new", [FoundPublish("a", 2, attempt="n", intention=CODE_B, version=2)])
+        ledger.record_found("old", [FoundPublish("b", 1, attempt="o", intention=CODE_A, version=1)])
+        ledger.record_found("new", [FoundPublish("b", 2, attempt="n", intention=CODE_B, version=2)])
+        ledger.record_found("old", [FoundPublish("c", 1, attempt="o", intention=CODE_A, version=1)])
         ledger.rename("old", "new")
         assert [(r.label, r.generation, r.attempt) for r in ledger.runs()] == [
             ("a", 5, "o"),

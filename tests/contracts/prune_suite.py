@@ -14,11 +14,11 @@ from tests.sample import sample
 from twice.core.backfill.plan import BackfillPlan, BackfillRequest, PlannedBatch, PlannedSlice
 from twice.core.backfill.result import BackfillState
 from twice.core.effect import Message
+from twice.core.ledger.found import FoundPublish
 from twice.core.ledger.look import Look, SeenSlice
 from twice.core.ledger.outbox import Change, EffectState, PreparedEffect
 from twice.core.ledger.record import (
     TABLE,
-    Adopted,
     AttemptState,
     Busy,
     Claim,
@@ -226,7 +226,7 @@ class PruneSuite:
 
     def test_what_an_adopted_slice_was_found_to_be_made_of_stays(self, ledger: Ledger, clock: HandClock) -> None:
         made_of = Intention("code", "inputs")
-        ledger.adopt("revenue", [Adopted("all", 3, "lost", made_of, 12)])
+        ledger.record_found("revenue", [FoundPublish("all", 3, "lost", made_of, 12)])
         leaf = InputRecord("all", "delta", "file:/orders", "its files", 5)
         for at in range(4):
             held = ledger.claim(ClaimRequest("revenue", ("all",), f"{at}", "run", "host"), timedelta(minutes=1))

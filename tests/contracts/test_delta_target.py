@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from tests.contracts.append_suite import AppendSuite
 from tests.contracts.delta_harness import DeltaHarness
-from tests.contracts.swap_suite import SwapSuite
+from tests.contracts.exchange_suite import ExchangeSuite
 from tests.contracts.target_suite import TargetSuite
 from tests.contracts.upsert_suite import UpsertSuite
 
 
-class TestDeltaInternal(TargetSuite, UpsertSuite, AppendSuite, SwapSuite):
+class TestDeltaInternal(TargetSuite, UpsertSuite, AppendSuite, ExchangeSuite):
     # test_every_strategy.py crashes appends and merges on Delta too, and ends them in other ways; and
     # test_rebuild_on_delta.py rebuilds. Which of several rows stays is shown by random batches.
     left_out = frozenset(

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 from tests.contracts.append_suite import AppendSuite
-from tests.contracts.swap_suite import SwapSuite
+from tests.contracts.exchange_suite import ExchangeSuite
 from tests.contracts.target_suite import Row, TargetSuite, ordered
 from tests.contracts.upsert_suite import UpsertSuite
 
@@ -47,7 +47,7 @@ class MemoryHarness:
         self._target._tables.pop(table.name)
 
 
-class TestMemoryTarget(TargetSuite, UpsertSuite, AppendSuite, SwapSuite):
+class TestMemoryTarget(TargetSuite, UpsertSuite, AppendSuite, ExchangeSuite):
     @pytest.fixture
     def harness(self) -> MemoryHarness:
         return MemoryHarness()

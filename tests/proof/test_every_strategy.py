@@ -18,7 +18,8 @@ from twice.core.scope import slice_named
 from twice.errors import TableTaken
 from twice.ledgers.ledger import Ledger
 from twice.runtime.run.run_many import run_slices
-from twice.runtime.upkeep.takeover import Takeover, take_over
+from twice.runtime.upkeep.human_decision import HumanDecision
+from twice.runtime.upkeep.takeover import take_over
 
 from .histories.delta_warehouses import delta_warehouses
 from .histories.postgres_warehouses import PostgresWarehouses
@@ -68,7 +69,7 @@ def test_a_renamed_task_of_any_strategy_writes_nothing_until_formerly_names_it(s
         slices = (slice_named(raw.scope, label),)
         with pytest.raises(TableTaken, match="1 slice that was published by the task raw"):
             run_slices(shop, raw, slices)
-        assert take_over(shop, raw, Takeover("ana", "so")) == {"the task raw": 1}
+        assert take_over(shop, raw, HumanDecision("ana", "so")) == {"the task raw": 1}
         (end,) = run_slices(shop, raw, slices)
         assert (end.outcome, len(warehouses.rows(0, "shop.raw"))) == (Outcome.PUBLISHED, 3)
         assert warehouses.rows(0, "shop.raw").total() == 6

@@ -21,7 +21,8 @@ from twice.runtime.backfill.backfill import start
 from twice.runtime.backfill.worker import Stop, work
 from twice.runtime.context import RunContext
 from twice.runtime.run.run_task import run_task
-from twice.runtime.upkeep.takeover import Takeover, take_over
+from twice.runtime.upkeep.human_decision import HumanDecision
+from twice.runtime.upkeep.takeover import take_over
 
 from .postgres_shop import DAILY, TASKS, ask, day, open_context, run
 
@@ -122,11 +123,11 @@ def test_a_table_that_was_taken_over_is_written_by_the_one_and_refused_to_the_ot
     slices = (slice_named(old.scope, day(0)),)
     run(context, "merged", 0)
     moved = replace(context, project=assemble("other", [new]))
-    assert take_over(moved, new, Takeover("ana", "so")) == {"the task merged of the project proof": 1}
+    assert take_over(moved, new, HumanDecision("ana", "so")) == {"the task merged of the project proof": 1}
     assert run_task(moved, new, slices).outcome is Outcome.PUBLISHED
     with pytest.raises(TableTaken, match="was taken over by the task merge of the project other"):
         run(context, "merged", 0)
-    assert take_over(context, old, Takeover("bo", "ours")) == {"the task merge of the project other": 1}
+    assert take_over(context, old, HumanDecision("bo", "ours")) == {"the task merge of the project other": 1}
     assert run(context, "merged", 0).why == (
         "the table was another task's since it was published, and taken back: its rows may be the other's"
     )

@@ -26,6 +26,7 @@ from twice.errors import UsageError
 from twice.project import backfill as backfills
 from twice.project import inspect, upkeep
 from twice.project import run as runs
+from twice.project import status as statuses
 from twice.project.task_argument import declared_as, name_of
 from twice.runtime.backfill.worker import Stop
 from twice.runtime.run.chain import TaskEnd
@@ -161,7 +162,7 @@ def status(
     `tasks` has each task at a glance: what is missing, failed or stale of it, and why."""
     arguments.number("limit", limit)
     with _open(project, profile) as opened:
-        return inspect.status(opened, None if task is None else name_of(task), limit, refresh)
+        return statuses.status(opened, None if task is None else name_of(task), limit, refresh)
 
 
 @verb

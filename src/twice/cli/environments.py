@@ -11,7 +11,7 @@ import typer
 
 from twice.cli.hints import runnable
 from twice.cli.history_text import moment
-from twice.cli.options import HERE, Format, Output, Where, Yes, ask, boundary, print_json
+from twice.cli.options import HERE, Format, Output, Reason, Where, Yes, ask, boundary, print_json
 from twice.cli.terminal import Symbol, say, say_table
 from twice.core.names.reference import hide_passwords
 from twice.core.results.summary import counted
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from twice.project.environments import ListedEnvironment
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="An environment's name, from twice ledger environments.")]
-Reason = Annotated[str, typer.Option("--reason", help="The reason; it is recorded in the ledger.")]
 
 LOST = (
     "Which effects were sent is not known any more: if its tables are ever run again, what is published there is read "

@@ -76,7 +76,7 @@ def check(output: Output = Format.text, where: Where = HERE) -> int:
 
 
 @boundary
-def rebuild(output: Output = Format.text, where: Where = HERE) -> int:
+def rebuild_ledger(output: Output = Format.text, where: Where = HERE) -> int:
     """Rebuild a lost ledger from the tables.
 
     Runs, generations and marks; a ledger that knows more keeps it.
@@ -84,7 +84,7 @@ def rebuild(output: Output = Format.text, where: Where = HERE) -> int:
     from twice.project import ledger
 
     with where.open() as opened:
-        tasks = ledger.rebuild(opened)
+        tasks = ledger.rebuild_ledger(opened)
     if output is Format.json:
         print_json({"tasks": [asdict(task) for task in tasks]})
         return 0

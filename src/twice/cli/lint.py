@@ -74,9 +74,8 @@ def lint(
     current_display().begins("reading", ", ".join(str(path) for path in paths))
     if write_baseline:
         return _accept(paths, settings, baseline or Path("twice-lint-baseline.json"))
-    return _report(
-        paths, settings, baseline, "statistics" if statistics and output is LintOutput.text else output.value
-    )
+    how = "statistics" if statistics and output is LintOutput.text else output.value
+    return _report(paths, settings, baseline, how)
 
 
 def _codes(given: list[str] | None) -> list[str]:

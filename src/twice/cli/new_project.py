@@ -14,6 +14,7 @@ from twice.cli.options import Format, Output, boundary, print_json
 from twice.cli.terminal import Symbol, say
 from twice.cli.twice_source import GitReference, Source, Wheel, installed_source, source_of
 from twice.core.closed import assert_never
+from twice.core.names.first_few import first_few
 from twice.core.results.summary import counted
 from twice.errors import UsageError
 
@@ -94,7 +95,7 @@ def write_project(folder: Path, name: str, template: ProjectTemplate, source: So
     there = sorted(str(path.relative_to(folder)) for path in (*files, *copied) if path.exists() or path.is_symlink())
     if there:
         raise UsageError(
-            f"{folder} already has {', '.join(there[:3])}{' and others' if there[3:] else ''}",
+            f"{folder} already has {first_few(there)}",
             now="Nothing was written.",
             fix="Name a new folder, or move these away.",
         )

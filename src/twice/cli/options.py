@@ -56,6 +56,7 @@ Folder = Annotated[Path, typer.Option("--project", "-C", help="The project's fol
 Profile = Annotated[str | None, typer.Option("--profile", help="A profile of twice.toml.", envvar="TWICE_PROFILE")]
 Date = Annotated[str | None, typer.Option("--date", "-d", help="The logical date, e.g. 2026-06-09.")]
 TaskName = Annotated[str, typer.Argument(metavar="TASK", help="A task's name.")]
+Reason = Annotated[str, typer.Option("--reason", help="The reason; it is recorded in the ledger.")]
 Wait = Annotated[float | None, typer.Option("--wait", help="Seconds to wait for a busy slice.", min=0)]
 
 

@@ -64,7 +64,7 @@ def status(
     Each task in a line, or the slices of one, as far as the ledger knows and the last look found. Exit 1 if the last
     attempt at a slice failed, or an effect waits for a person.
     """
-    from twice.project import inspect
+    from twice.project import status as statuses
 
     task = only_name(tasks or ())
     chosen = [name for name, asked in (("failed", failed), ("stale", stale), ("missing", missing)) if asked]
@@ -76,7 +76,7 @@ def status(
     wanted = limit or (None if output is Format.json else _SHOWN)
     with where.open() as opened:
         several = [each.name for each in choose(opened.project, tasks)] if tasks and task is None else None
-        found = inspect.status(opened, task if several is None else several, wanted, refresh)
+        found = statuses.status(opened, task if several is None else several, wanted, refresh)
     if output is Format.json:
         print_json(_status_data(found, chosen))
     elif chosen:

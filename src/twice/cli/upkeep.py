@@ -10,12 +10,12 @@ from typing import Annotated
 import typer
 
 from twice.cli.hints import runnable
-from twice.cli.options import HERE, Date, Format, Output, TaskName, Where, Yes, ask, boundary, print_json
+from twice.cli.options import HERE, Date, Format, Output, Reason, TaskName, Where, Yes, ask, boundary, print_json
 from twice.cli.terminal import Symbol, say
+from twice.core.names.first_few import first_few
 from twice.core.results.summary import counted
 
 To = Annotated[str | None, typer.Option("--to", help="The new mark; left out, the task's initial.", metavar="MARK")]
-Reason = Annotated[str, typer.Option("--reason", help="The reason; it is recorded in the ledger.")]
 TakeoverReason = Annotated[
     str, typer.Option("--reason", help="The reason; it is recorded in the table and in the ledger.")
 ]
@@ -216,7 +216,7 @@ def adopt(
     if done.already:
         say(f"  {counted(len(done.already), 'slice')} published already")
     if done.empty:
-        say(f"  without rows: {', '.join(done.empty[:5])}{' …' if len(done.empty) > 5 else ''}")
+        say(f"  without rows: {first_few(done.empty, 5)}")
     say(runnable(f"next: twice status {task}, then run or backfill what is missing"))
     return 0
 

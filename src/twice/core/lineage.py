@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from twice.core.ledger.record import InputRecord
+from twice.core.names.first_few import first_few
 from twice.core.ports import ALLOWED, FUNCTION, INPUT_FILE, INPUT_FILES, PARAM, PLAN, Leaf
 
 DECLARED = frozenset({INPUT_FILES, INPUT_FILE, PARAM})
@@ -72,8 +73,7 @@ def declared_change(leaves: Iterable[Leaf | InputRecord], before: Iterable[Leaf 
             return f"its param {leaf.name} changed"
     found = _changed_files(now, then)
     if found:
-        more = f", and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-        return f"its files changed: {', '.join(found[:_NAMED])}{more}"
+        return f"its files changed: {first_few(found)}"
     known = {leaf.identity for leaf in then}
     sets = [leaf.name for leaf in now if leaf.kind == INPUT_FILES and leaf.identity not in known]
     return f"its files changed: {', '.join(sets)}" if sets else INPUTS_CHANGED
@@ -92,7 +92,6 @@ def _first_word(text: str) -> str:
     return text.partition(" ")[0]
 
 
-_NAMED = 3
 AT_SNAPSHOT = " at snapshot "
 NOT_WATCHED = "not watched"
 """The identity of a leaf that has none of its own and is not watched: it is the same whatever it holds."""

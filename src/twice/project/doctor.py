@@ -14,6 +14,7 @@ from pathlib import Path
 
 from twice.config import Settings, load
 from twice.config.sources import is_project
+from twice.core.names.first_few import first_few
 from twice.core.ports import SILENT, Progress
 from twice.core.project.graph import TaskNode, graph
 from twice.core.project.project import Project
@@ -29,8 +30,6 @@ from twice.wiring.targets import Targets
 
 CLOCKS_APART = timedelta(minutes=1)
 """So far a ledger's clock may be from the machine's. No promise rests on it; a person who reads both times does."""
-
-_SHOWN = 3
 
 
 def doctor(folder: Path, profile: str | None, deep: bool, progress: Progress = SILENT) -> Iterator[Check]:
@@ -106,8 +105,7 @@ def _graph(settings: Settings, project: Project) -> Check:
     missing = _missing(settings, nodes)
     if not missing:
         return Check("graph", True, f"{steps}, one after the other")
-    some = ", ".join(missing[:_SHOWN]) + (" and others" if missing[_SHOWN:] else "")
-    return Check("graph", True, f"{steps}; read, written by no task, and not there yet: {some}")
+    return Check("graph", True, f"{steps}; read, written by no task, and not there yet: {first_few(missing)}")
 
 
 def _missing(settings: Settings, nodes: tuple[TaskNode, ...]) -> list[str]:

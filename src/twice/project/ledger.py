@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
-from twice.core.ledger.record import Unassigned
+from twice.core.ledger.found import Unassigned
 from twice.runtime.table.assign import names_of
 from twice.runtime.upkeep import check as checking
 from twice.runtime.upkeep import prune as pruning
-from twice.runtime.upkeep import rebuild as rebuilding
+from twice.runtime.upkeep import rebuild_ledger as rebuilding
 from twice.runtime.upkeep.check import LedgerDifference
 from twice.runtime.upkeep.prune import Tidied
-from twice.runtime.upkeep.rebuild import Rebuilt
+from twice.runtime.upkeep.rebuild_ledger import RebuiltRecords
 from twice.wiring.open_project import OpenProject
 
 
@@ -30,9 +30,9 @@ def check(opened: OpenProject) -> tuple[LedgerDifference, ...]:
     return checking.check(opened.context, opened.context.engine.fresh())
 
 
-def rebuild(opened: OpenProject) -> tuple[Rebuilt, ...]:
+def rebuild_ledger(opened: OpenProject) -> tuple[RebuiltRecords, ...]:
     """Rebuild a lost ledger from the tables."""
-    return rebuilding.rebuild(opened.context, opened.context.engine.fresh())
+    return rebuilding.rebuild_ledger(opened.context, opened.context.engine.fresh())
 
 
 def prune(opened: OpenProject, older_than: timedelta) -> Tidied:

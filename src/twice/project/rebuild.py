@@ -61,7 +61,7 @@ def _aside(opened: OpenProject, task: Task) -> Iterator[Rebuild]:
     ledger = Ledger.open(f"sqlite:///{records}")
     try:
         project = Project(
-            context.project.id, {**context.project.tasks, made.side.name: made.side}, context.project.format
+            context.project.id, {**context.project.tasks, made.side_task.name: made.side_task}, context.project.format
         )
         yield replace(made, aside=replace(context, project=project, ledger=ledger, code_hash=lambda _: code))
     finally:

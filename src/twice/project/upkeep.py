@@ -19,10 +19,11 @@ from twice.runtime.upkeep import examine as examination
 from twice.runtime.upkeep import mark as marks
 from twice.runtime.upkeep import recover as recovery
 from twice.runtime.upkeep import takeover
-from twice.runtime.upkeep.accept import Acceptance, refuse_computed
 from twice.runtime.upkeep.accept import accept as accept_kept
+from twice.runtime.upkeep.accept import refuse_computed
 from twice.runtime.upkeep.adopt import Adoption, AdoptRequest
 from twice.runtime.upkeep.examine import Found
+from twice.runtime.upkeep.human_decision import HumanDecision
 from twice.runtime.upkeep.left_copies import LeftCopy, collect_copies
 from twice.runtime.upkeep.mark import Mark
 from twice.wiring.open_project import OpenProject
@@ -80,7 +81,7 @@ def other_owners(opened: OpenProject, task: str) -> Mapping[str, int]:
 
 def take_over(opened: OpenProject, task: str, by: str, reason: str) -> Mapping[str, int]:
     """Give the table to this task; from whom, and how many slices."""
-    return takeover.take_over(opened.context, opened.project.task(task), takeover.Takeover(by, reason))
+    return takeover.take_over(opened.context, opened.project.task(task), HumanDecision(by, reason))
 
 
 def declared_for(opened: OpenProject, table: str, task: str) -> Task:
@@ -113,4 +114,4 @@ def accept(opened: OpenProject, task: str, date: str | None, by: str, reason: st
     declared = opened.project.task(task)
     wanted = slice_named(declared.scope, date) if date is not None else None
     refuse_computed(declared)  # before a session is started for nothing
-    return accept_kept(opened.context, declared, wanted, Acceptance(by, reason))
+    return accept_kept(opened.context, declared, wanted, HumanDecision(by, reason))

@@ -7,8 +7,9 @@ the database library. What is done with it is in `twice.project`.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +20,7 @@ from twice.core.ledger.code_parts import CodeParts, TaskCode
 from twice.core.ports import SILENT, Progress, unfailing
 from twice.core.ports.clock import SYSTEM_CLOCK
 from twice.core.project.project import Project
-from twice.core.task import Task
+from twice.core.task import TableName, Task
 from twice.errors import DeclarationError
 from twice.runtime.holder import scratch_name, this_process
 from twice.wiring.discover import discover
@@ -29,7 +30,7 @@ from twice.wiring.written_tasks import WrittenTask, written_tasks
 
 if TYPE_CHECKING:
     from twice.core.ledger.outbox import EffectRecord
-    from twice.core.ports import Sender
+    from twice.core.ports import Engine, Sender, Target
     from twice.engine.session.session import SessionSettings
     from twice.ledgers.ledger import Ledger
     from twice.proof.process.prover import Prover
@@ -109,27 +110,13 @@ class OpenProject:
     def context(self) -> RunContext:
         """What runs need. It starts Spark, and asks the tables which old records are their own."""
         from twice.engine.spark import SparkEngine
-        from twice.runtime.context import RunContext
         from twice.runtime.table.assign import assign_all
 
-        targets = self.targets
-        context = RunContext(
-            project=self.project,
-            ledger=self.ledger,
-            engine=SparkEngine(self.spark),
-            target_of=targets.of,
-            release_session=targets.release,
-            code_hash=self.code_hash,
-            code_parts=self.code_parts,
-            recipe=self.recipe,
-            clock=SYSTEM_CLOCK,
-            holder=this_process(),
-            root=self.settings.root,
-            roots=(self.settings.warehouse, *self.settings.roots),
-            lease=timedelta(seconds=self.settings.lease_seconds),
+        context = replace(
+            self._context(lambda: SparkEngine(self.spark), self.targets.of),
+            release_session=self.targets.release,
             senders=self.senders,
             sends=self.settings.effects.send,
-            progress=self.progress,
         )
         self.progress.begins("reading the ledger", self.settings.project)
         assign_all(context)
@@ -146,14 +133,19 @@ class OpenProject:
 
     def without_engine(self) -> RunContext:
         """For looks: whatever needs an engine raises NeedsEngine."""
-        from twice.runtime.context import RunContext
         from twice.runtime.run.quick import NO_ENGINE
+
+        return self._context(lambda: NO_ENGINE, lambda table, _session: self.targets.reader(table))
+
+    def _context(self, engine: Callable[[], Engine], target_of: Callable[[TableName, Any], Target]) -> RunContext:
+        """It sends nothing. Starting Spark takes seconds: `engine` is asked for once tasks and ledger could be read."""
+        from twice.runtime.context import RunContext
 
         return RunContext(
             project=self.project,
             ledger=self.ledger,
-            engine=NO_ENGINE,
-            target_of=lambda table, _session: self.targets.reader(table),
+            engine=engine(),
+            target_of=target_of,
             code_hash=self.code_hash,
             code_parts=self.code_parts,
             recipe=self.recipe,

@@ -18,9 +18,10 @@ from twice import PublishedSlice, call
 from twice.core.backfill.plan import BackfillPlan, BackfillRequest, PlannedBatch, PlannedSlice
 from twice.core.failure.failpoints import Crash, Point, SendPoint, armed, crash_at
 from twice.core.ledger.environment import EnvironmentDrop, EnvironmentRecords, Unfinished
+from twice.core.ledger.found import FoundPublish
 from twice.core.ledger.look import Look, SeenSlice
 from twice.core.ledger.outbox import EffectState, PublishedGeneration, prepare
-from twice.core.ledger.record import AcceptedSlice, Adopted, AttemptState, Claim, ClaimRequest, Facts
+from twice.core.ledger.record import AcceptedSlice, AttemptState, Claim, ClaimRequest, Facts
 from twice.core.ledger.record_owner import RecordOwner, TaskTable
 from twice.core.results.proof import Proof
 from twice.core.results.run import Outcome
@@ -34,7 +35,7 @@ from twice.runtime.effects.delivery import drain, render_released
 from twice.runtime.effects.send import EffectDecision, delivery_of, resolve
 from twice.runtime.table.garbage import collect_garbage
 from twice.runtime.upkeep.check import check
-from twice.runtime.upkeep.rebuild import rebuild
+from twice.runtime.upkeep.rebuild_ledger import rebuild_ledger
 from twice.runtime.upkeep.recover import recover
 from twice.senders.call import CallSender
 
@@ -171,7 +172,7 @@ READS: dict[str, Callable[[Ledger], Any]] = {
 # Every public method of the ledger is here, or among the READS above, or in one of the two tests below.
 ORDERS = [
     "abandon_unlooked",
-    "adopt",
+    "record_found",
     "advance",
     "claim",
     "close_attempt",
@@ -261,7 +262,7 @@ def busy_side(side: Side) -> int:
         ledger.fix(claim, {label: 0}, {label: 5})
     ledger.close_attempt("failed", AttemptState.FAILED, Facts(code_parts={"code": {"write=": "1"}}))
     ledger.quarantine("failed", "three times")
-    ledger.adopt("revenue", [Adopted("without inputs", 1, "another ledger's", Intention("code", None))])
+    ledger.record_found("revenue", [FoundPublish("without inputs", 1, "another ledger's", Intention("code", None))])
     ledger.record_acceptance("revenue", "word", "ana", "checked", [AcceptedSlice(DAY, 1, {"shop.orders": 1})])
     ledger.record_look(Look("revenue", ledger.now(), "code", 1, (SeenSlice(DAY, "stale", "so", 1, "a", "a"),)))
     ledger.record_proof(Proof("revenue", DAY, "code", ledger.now(), (), 0.0))
@@ -307,7 +308,7 @@ def test_no_order_reaches_anothers_records(opened: Open, how: str) -> None:
     assert not recover(other.runtime.context, None)
     assert not collect_garbage(other.runtime.context, None)
     assert not check(other.runtime.context, None)
-    assert [built.slices for built in rebuild(other.runtime.context, None)] == [0]
+    assert [built.slices for built in rebuild_ledger(other.runtime.context, None)] == [0]
     assert [tuple(map(str, row.items())) for row in one.ledger.export() if row.get("table") != "tasks"] == before
 
 

@@ -23,8 +23,9 @@ from tests.runtime.run.test_since import Source, at, copy_task
 
 from twice import PublishedSlice, call, merge
 from twice.core.failure.failpoints import Crash, Point, armed, crash_at
+from twice.core.ledger.found import Unassigned
 from twice.core.ledger.outbox import EffectState
-from twice.core.ledger.record import AttemptState, Unassigned
+from twice.core.ledger.record import AttemptState
 from twice.core.ledger.record_owner import RecordOwner, TaskTable
 from twice.core.ports import Shape
 from twice.core.results.run import Outcome

@@ -11,8 +11,8 @@ from typing import Any
 
 import psycopg
 import pytest
+from tests.contracts.exchange_suite import NEW, OLD, commit_exchange, fill, stage_exchange
 from tests.contracts.postgres_harness import PostgresHarness
-from tests.contracts.swap_suite import NEW, OLD, commit_swap, fill, stage_swap
 from tests.contracts.target_suite import (
     COLUMNS,
     DAILY,
@@ -51,8 +51,8 @@ def harness(one_database: str) -> PostgresHarness:
 
 
 def exchanged(harness: PostgresHarness, target: Target) -> Callable[[], Any]:
-    staged = stage_swap(target, DAY, NEXT, at=fill(harness, target, NEW, DAY, NEXT))
-    return lambda: commit_swap(target, staged)
+    staged = stage_exchange(target, DAY, NEXT, at=fill(harness, target, NEW, DAY, NEXT))
+    return lambda: commit_exchange(target, staged)
 
 
 def widened(harness: PostgresHarness, target: Target) -> Callable[[], Any]:

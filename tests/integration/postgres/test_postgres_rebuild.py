@@ -70,7 +70,7 @@ def rebuild(context: RunContext, made: Task, folder: Path, **request: Any) -> An
     used = replace(context, project=assemble("p", [made]))
     aside = Ledger.open(f"sqlite:///{folder}/aside.db", context.clock)
     found = Rebuild(used, used, made)
-    project = Project("p", {made.name: made, found.side.name: found.side})
+    project = Project("p", {made.name: made, found.side_task.name: found.side_task})
     beside = replace(found, aside=replace(used, ledger=aside, project=project))
     try:
         return rebuild_table(beside, RebuildRequest(**request), lambda _: None)

@@ -12,8 +12,8 @@ from typing import Any
 
 import psycopg
 import pytest
+from tests.contracts.exchange_suite import NEW, OLD, OWNED, SIDE, commit_exchange, exchange_plan, fill, stage_exchange
 from tests.contracts.postgres_harness import PostgresHarness
-from tests.contracts.swap_suite import NEW, OLD, OWNED, SIDE, commit_swap, fill, stage_swap, swap_plan
 from tests.contracts.target_suite import (
     COLUMNS,
     DAILY,
@@ -39,9 +39,9 @@ from twice.targets.memory.rows import Rows
 from twice.targets.postgres.read.snapshot import Snapshots
 from twice.targets.postgres.server.names import relation_of
 from twice.targets.postgres.server.server import Limits, Server
-from twice.targets.postgres.swap.carry import carry_over
-from twice.targets.postgres.swap.dependents import refuse_dependents
 from twice.targets.postgres.table import find
+from twice.targets.postgres.write.exchange.carry import carry_over
+from twice.targets.postgres.write.exchange.dependents import refuse_dependents
 
 LAYOUT = Layout(DAILY.held_in)
 
@@ -203,10 +203,10 @@ def test_a_table_on_which_something_depends_is_not_exchanged(
 
 def test_what_came_to_depend_on_it_after_the_stage_stops_the_exchange(two_days: PostgresHarness) -> None:
     target = two_days.target()
-    staged = stage_swap(target, DAY, NEXT, at=fill(two_days, target, NEW, DAY, NEXT))
+    staged = stage_exchange(target, DAY, NEXT, at=fill(two_days, target, NEW, DAY, NEXT))
     two_days.ask("CREATE VIEW shop.all_of_it AS SELECT * FROM shop.revenue")
     with pytest.raises(DeclarationError, match=r"the view shop.all_of_it refers to it"):
-        commit_swap(target, staged)
+        commit_exchange(target, staged)
     assert two_days.seen(two_days.target(), REVENUE) == OLD
 
 
@@ -238,8 +238,8 @@ def test_an_exchanged_table_keeps_rights_indexes_constraints_and_words(two_days:
     )
     before = two_days.ask(names)
     target = two_days.target()
-    staged = stage_swap(target, DAY, NEXT, at=fill(two_days, target, NEW, DAY, NEXT))
-    assert isinstance(commit_swap(target, staged), Landed)
+    staged = stage_exchange(target, DAY, NEXT, at=fill(two_days, target, NEW, DAY, NEXT))
+    assert isinstance(commit_exchange(target, staged), Landed)
     assert two_days.ask(names) == before
     asked = {
         "SELECT has_table_privilege('reader', 'shop.revenue', 'SELECT WITH GRANT OPTION')": True,
@@ -262,8 +262,8 @@ def test_a_table_that_tells_of_its_rows_by_an_index_does_so_by_the_same_one(two_
     two_days.ask("CREATE UNIQUE INDEX one_day ON shop.revenue (order_date)")
     two_days.ask("ALTER TABLE shop.revenue REPLICA IDENTITY USING INDEX one_day")
     target = two_days.target()
-    staged = stage_swap(target, DAY, NEXT, at=fill(two_days, target, NEW, DAY, NEXT))
-    assert isinstance(commit_swap(target, staged), Landed)
+    staged = stage_exchange(target, DAY, NEXT, at=fill(two_days, target, NEW, DAY, NEXT))
+    assert isinstance(commit_exchange(target, staged), Landed)
     found = (
         "SELECT indexrelid::regclass::text FROM pg_index WHERE indrelid = 'shop.revenue'::regclass AND indisreplident"
     )
@@ -292,32 +292,32 @@ def test_a_row_that_others_insert_after_the_losses_were_counted_is_not_lost(
     if kept == Kept(owned=(DAY, THIRD)):
         two_days.ask("DELETE FROM shop.revenue WHERE order_date = '2026-06-10'")
     target = two_days.target()
-    plan = swap_plan(DAY, NEXT, at=fill(two_days, target, NEW, DAY, NEXT))
+    plan = exchange_plan(DAY, NEXT, at=fill(two_days, target, NEW, DAY, NEXT))
     assert isinstance(plan.write, ReplaceTable)
-    staged = target.stage(REVENUE, None, replace(plan, write=replace(plan.write, kept=kept)), "swap")
+    staged = target.stage(REVENUE, None, replace(plan, write=replace(plan.write, kept=kept)), "exchange")
     two_days.ask(f"INSERT INTO shop.revenue VALUES {row}")
     if goes:
-        assert isinstance(commit_swap(target, staged), Landed)
+        assert isinstance(commit_exchange(target, staged), Landed)
         return
     with pytest.raises(TableChanged, match="others wrote rows to .* that would be gone"):
-        commit_swap(target, staged)
+        commit_exchange(target, staged)
     assert two_days.ask("SELECT count(*) FROM shop.revenue WHERE region = 'us'") == [(1,)]
 
 
 def test_a_reader_that_is_under_way_is_waited_for_and_reads_the_old_rows(two_days: PostgresHarness) -> None:
     target = two_days.target()
-    staged = stage_swap(target, DAY, NEXT, at=fill(two_days, target, NEW, DAY, NEXT))
+    staged = stage_exchange(target, DAY, NEXT, at=fill(two_days, target, NEW, DAY, NEXT))
     ended: list[Any] = []
     with psycopg.connect(two_days.url) as reader:
         assert len(reader.execute("SELECT * FROM shop.revenue").fetchall()) == 2
-        swapping = threading.Thread(target=lambda: ended.append(commit_swap(target, staged)))
-        swapping.start()
+        exchanging = threading.Thread(target=lambda: ended.append(commit_exchange(target, staged)))
+        exchanging.start()
         waiting = "SELECT count(*) FROM pg_locks WHERE relation = 'shop.revenue'::regclass AND NOT granted"
         while two_days.ask(waiting) == [(0,)]:
-            assert swapping.is_alive()
+            assert exchanging.is_alive()
         assert reader.execute("SELECT revenue::text FROM shop.revenue ORDER BY 1").fetchall() == [("1.00",), ("2.00",)]
         reader.commit()
-    swapping.join(30)
+    exchanging.join(30)
     assert isinstance(ended[0], Landed)
 
 
@@ -330,7 +330,7 @@ def test_our_own_snapshot_from_before_an_exchange_never_reads_the_other_table(tw
     snapshots = Snapshots(server)
     taken = snapshots._take()
     at = fill(two_days, target, NEW[1:], NEXT, attempt="more")
-    assert isinstance(commit_swap(target, stage_swap(target, DAY, NEXT, at=at)), Landed)
+    assert isinstance(commit_exchange(target, stage_exchange(target, DAY, NEXT, at=at)), Landed)
     assert taken.open(relation_of(REVENUE)) is None
     taken.connection.close()
     snapshots.close()
@@ -344,8 +344,8 @@ def test_the_side_table_of_a_name_that_is_too_long_is_refused(harness: PostgresH
 
 def test_a_side_table_dropped_after_the_stage_stops_the_exchange(two_days: PostgresHarness) -> None:
     target = two_days.target()
-    staged = stage_swap(target, DAY, NEXT, at=fill(two_days, target, NEW, DAY, NEXT))
+    staged = stage_exchange(target, DAY, NEXT, at=fill(two_days, target, NEW, DAY, NEXT))
     two_days.target().drop_side(SIDE, OWNED)
     with pytest.raises(TableChanged, match="was filled further, or dropped"):
-        commit_swap(target, staged)
+        commit_exchange(target, staged)
     assert two_days.seen(two_days.target(), REVENUE) == OLD

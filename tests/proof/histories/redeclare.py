@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from twice.errors import UsageError
-from twice.runtime.upkeep.takeover import Takeover, take_over
+from twice.runtime.upkeep.human_decision import HumanDecision
+from twice.runtime.upkeep.takeover import take_over
 
 from .game import Game
 from .steps import Recut, Rename, TakeOver
@@ -27,7 +28,7 @@ def let_take_over(game: Game, step: TakeOver) -> None:
     """It says from whom it took the table; there may be none, or no table yet."""
     models, task = game.possible[step.side], game.task(step.side, step.task)
     try:
-        taken = take_over(game.warehouses.context(step.side), task, Takeover("ana", "it is ours now"))
+        taken = take_over(game.warehouses.context(step.side), task, HumanDecision("ana", "it is ours now"))
     except UsageError:
         taken = {}
     fitting = [model for model in models if (model.owners.get(step.task, task.name) != task.name) is bool(taken)]

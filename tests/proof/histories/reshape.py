@@ -81,7 +81,7 @@ def _rebuild(game: Game, step: Rebuild) -> None:
     records = context.root / f"{step.side}-{task.first_name}.db"
     with closing(Ledger.open(f"sqlite:///{records}", context.clock)) as aside:
         found = Rebuilding(context, context, task)
-        tasks = {**context.project.tasks, found.side.name: found.side}
+        tasks = {**context.project.tasks, found.side_task.name: found.side_task}
         project = Project(context.project.id, tasks, context.project.format)
         beside: RunContext = replace(context, ledger=aside, project=project)
         request = RebuildRequest(copy=step.task != "daily")

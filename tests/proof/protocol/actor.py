@@ -15,9 +15,9 @@ from tests.proof.protocol.system import LEASE_LOST, LOST, Commit, Run, Seen, Sen
 
 from twice import Daily, audit, replace, task
 from twice.core.failure.failpoints import Crash
+from twice.core.ledger.found import FoundPublish
 from twice.core.ledger.outbox import EffectRecord, EffectState
 from twice.core.ledger.record import (
-    Adopted,
     AttemptRecord,
     AttemptState,
     Busy,
@@ -251,10 +251,10 @@ class ModelLedger:
     def publish(self, attempt: str, facts: Facts, *, generations: Mapping[str, int]) -> None:
         self._line.ask("publish", attempt, generations[SLICE.label])
 
-    def adopt(self, task: str, found: Sequence[Adopted]) -> None:
+    def record_found(self, task: str, found: Sequence[FoundPublish]) -> None:
         (one,) = found
         recorded = None if one.intention is None else (one.intention.code, str(one.intention.inputs))
-        self._line.ask("adopt", Run(one.generation, one.attempt, recorded))
+        self._line.ask("record_found", Run(one.generation, one.attempt, recorded))
 
     def forget(self, task: str, label: str) -> None:
         self._line.ask("forget")

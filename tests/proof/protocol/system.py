@@ -179,7 +179,7 @@ def _publish(system: System, actor: str, guards: frozenset[str], attempt: str, g
     yield None, system
 
 
-def _adopt(system: System, actor: str, guards: frozenset[str], run: Run) -> Iterator[Answer]:
+def _record_found(system: System, actor: str, guards: frozenset[str], run: Run) -> Iterator[Answer]:
     yield None, _moved(system, run)
 
 
@@ -316,7 +316,7 @@ _STEPS: dict[str, Callable[..., Iterator[Answer]]] = {
     "close": _close,
     "abandon": _abandon,
     "publish": _publish,
-    "adopt": _adopt,
+    "record_found": _record_found,
     "forget": _forget,
     "discarded": _discarded,
     "release": _release,

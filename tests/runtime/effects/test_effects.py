@@ -29,7 +29,7 @@ from twice.runtime.backfill.worker import Stop, work
 from twice.runtime.effects.delivery import drain
 from twice.runtime.effects.send import EffectDecision, delivery_of, resolve
 from twice.runtime.run.run_task import run_task
-from twice.runtime.upkeep.rebuild import rebuild
+from twice.runtime.upkeep.rebuild_ledger import rebuild_ledger
 from twice.runtime.upkeep.recover import recover
 from twice.senders.call import CallSender
 
@@ -422,7 +422,7 @@ def test_a_ledger_put_back_to_where_an_attempt_had_just_begun_does_not_send_agai
     runtime.context = replace(runtime.context, ledger=kept)
     later(runtime)
     if how != "run":
-        recover(runtime.context, None) if how == "recover" else rebuild(runtime.context, None)
+        recover(runtime.context, None) if how == "recover" else rebuild_ledger(runtime.context, None)
     assert runtime.run(declared).outcome is Outcome.ALREADY, "its commit names the inputs it was made of"
     runtime.put_orders((1, DAY, 10), (2, DAY, 6))
     assert runtime.run(declared).outcome is Outcome.PUBLISHED
@@ -436,14 +436,14 @@ def test_after_a_rebuild_of_a_lost_ledger_effects_are_unknown_and_never_sent_by_
 ) -> None:
     declared = with_effects(runtime, announce(receiver))
     runtime.run(declared)
-    rebuild(runtime.context, None)
+    rebuild_ledger(runtime.context, None)
     assert states(runtime) == [S.SENT], "a ledger that knows keeps what it knows"
     known = runtime.ledger
     fresh = Ledger.open(f"sqlite:///{runtime.context.root}/fresh.db", runtime.clock)
     runtime.context = replace(runtime.context, ledger=fresh)
     known.close()
-    rebuild(runtime.context, None)
-    rebuild(runtime.context, None)
+    rebuild_ledger(runtime.context, None)
+    rebuild_ledger(runtime.context, None)
     recover(runtime.context, None)
     runtime.run(declared, kind="restate")
     assert states(runtime) == [S.UNKNOWN]

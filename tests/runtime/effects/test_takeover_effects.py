@@ -20,12 +20,13 @@ from twice.core.results.run import RunRequest, RunResult
 from twice.core.task import TableName, Task
 from twice.ledgers.ledger import Ledger
 from twice.runtime.run.run_task import run_task
-from twice.runtime.upkeep.rebuild import rebuild
-from twice.runtime.upkeep.takeover import Takeover, take_over
+from twice.runtime.upkeep.human_decision import HumanDecision
+from twice.runtime.upkeep.rebuild_ledger import rebuild_ledger
+from twice.runtime.upkeep.takeover import take_over
 from twice.senders.call import CallSender
 
 COPY = TableName("shop.copy")
-WHO = Takeover("ana", "tried the new job, went back")
+WHO = HumanDecision("ana", "tried the new job, went back")
 
 
 class Received(list[PublishedSlice]):
@@ -47,7 +48,7 @@ def _sends(runtime: RuntimeSetup) -> None:
 @pytest.fixture(params=["run", "rebuild"])
 def looking(request: pytest.FixtureRequest, runtime: RuntimeSetup) -> Iterator[Any]:
     """Who finds the takeover first: a run's own look, or `twice ledger rebuild`."""
-    yield (lambda: rebuild(runtime.context, None)) if request.param == "rebuild" else lambda: None
+    yield (lambda: rebuild_ledger(runtime.context, None)) if request.param == "rebuild" else lambda: None
 
 
 def copying(name: str, *effects: Any) -> Task:

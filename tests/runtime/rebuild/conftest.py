@@ -51,7 +51,7 @@ class Rebuilding:
         context = self.runtime.context
         ledger = Ledger.open(f"sqlite:///{self.folder}/aside.db", self.runtime.clock)
         made = Rebuild(context, context, declared)
-        project = Project("p", {**context.project.tasks, made.side.name: made.side})
+        project = Project("p", {**context.project.tasks, made.side_task.name: made.side_task})
         return replace(made, aside=replace(context, ledger=ledger, project=project))
 
     def rebuild(self, declared: Task, **request: Any) -> RebuildResult:

@@ -23,7 +23,8 @@ from twice.runtime.rebuild.plan import RebuildRequest
 from twice.runtime.rebuild.rebuild import describe, preview
 from twice.runtime.run.run_task import run_task
 from twice.runtime.upkeep.adopt import AdoptRequest, adopt
-from twice.runtime.upkeep.takeover import Takeover, take_over
+from twice.runtime.upkeep.human_decision import HumanDecision
+from twice.runtime.upkeep.takeover import take_over
 from twice.targets.memory.rows import Rows
 
 FIRST, SECOND = "2026-06-09", "2026-06-10"
@@ -151,9 +152,9 @@ def test_a_slice_that_others_may_have_written_over_is_not_copied_as_if_it_were_i
     """Its doubt is in the commit of its token, which a copy moves on."""
     runtime, mine = shop.runtime, revenue_task()
     other = runtime.declare(replace(mine, name="other"))
-    take_over(runtime.context, other, Takeover("ana", "ours now"))
+    take_over(runtime.context, other, HumanDecision("ana", "ours now"))
     runtime.run(other, FIRST)
-    take_over(runtime.context, runtime.declare(mine), Takeover("ana", "back again"))
+    take_over(runtime.context, runtime.declare(mine), HumanDecision("ana", "back again"))
     declared, before = shop.declare(with_tax, policy=PLAIN), runtime.revenue
     with pytest.raises(UsageError, match="2026-06-09 may hold rows of other slices or of another task"):
         shop.rebuild(declared, first=SECOND)

@@ -11,7 +11,7 @@ import pytest
 from tests.runtime.conftest import DAY, REVENUE, RuntimeSetup, revenue_task
 from tests.runtime.table.test_redeclared_scope import COLUMNS as EVENT_COLUMNS
 from tests.runtime.table.test_redeclared_scope import EVENTS, HALF, QUARTER
-from tests.runtime.upkeep.test_rebuild import lose_the_ledger
+from tests.runtime.upkeep.test_rebuild_ledger import lose_the_ledger
 
 from twice import Daily, Every, Hourly, Monthly, Whole, audit, merge, read, task
 from twice import replace as replace_rows
@@ -23,7 +23,7 @@ from twice.errors import AuditFailed
 from twice.runtime.backfill.backfill import start
 from twice.runtime.backfill.worker import Stop, work
 from twice.runtime.run.run_task import run_task
-from twice.runtime.upkeep.rebuild import rebuild
+from twice.runtime.upkeep.rebuild_ledger import rebuild_ledger
 from twice.targets.memory.rows import Rows
 
 CUSTOMERS, BILLS = TableName("shop.customers"), TableName("shop.bills")
@@ -91,7 +91,7 @@ def test_a_rebuilt_ledger_does_not_let_a_slice_shrink(runtime: RuntimeSetup, tmp
     runtime.put_orders(*((number, DAY, 10) for number in range(100)))
     run_task(runtime.context, declared, slices)
     lose_the_ledger(runtime, tmp_path)
-    rebuild(runtime.context, None)
+    rebuild_ledger(runtime.context, None)
     runtime.put_orders((1, DAY, 10))
     with pytest.raises(AuditFailed, match="1 rows, 100 before"):
         run_task(runtime.context, declared, slices)
@@ -107,7 +107,7 @@ def test_where_nobody_can_count_what_a_slice_had_not_shrunk_does_not_say_that_it
     runtime.run(declared)
     assert message_of(runtime) == "2 rows, published for the first time"
     lose_the_ledger(runtime, tmp_path)
-    rebuild(runtime.context, None)
+    rebuild_ledger(runtime.context, None)
     runtime.put_orders((1, DAY, 11))
     runtime.run(declared)
     assert message_of(runtime) == "1 rows; how many it had before is not known"

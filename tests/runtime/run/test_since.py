@@ -28,7 +28,7 @@ from twice.runtime.run.run_many import run_slices
 from twice.runtime.run.run_task import run_task
 from twice.runtime.upkeep.check import check
 from twice.runtime.upkeep.mark import Reset, reset_mark, show_mark
-from twice.runtime.upkeep.rebuild import rebuild
+from twice.runtime.upkeep.rebuild_ledger import rebuild_ledger
 from twice.runtime.upkeep.recover import recover
 from twice.senders.call import CallSender
 from twice.targets.memory.rows import Rows
@@ -586,7 +586,7 @@ def test_a_counted_mark_of_which_nobody_remembers_the_initial_is_refused(runtime
     version = counted(runtime, source, declared, 2)
     fresh = Ledger.open(f"sqlite:///{runtime.context.root}/fresh.db", runtime.clock)
     runtime.context = replace(runtime.context, ledger=fresh)
-    rebuild(runtime.context, None)
+    rebuild_ledger(runtime.context, None)
     assert fresh.runs("copy")[0].generation == version
     with pytest.raises(
         DeclarationError, match=r"the ledger no longer has that value.*mark reset copy --to 2026-06-09T00:02:00Z"
@@ -604,7 +604,7 @@ def test_the_mark_survives_a_lost_ledger_and_another_initial_together(runtime: R
     fresh = Ledger.open(f"sqlite:///{runtime.context.root}/fresh.db", runtime.clock)
     runtime.context = replace(runtime.context, ledger=fresh)
     changed = copy_task(runtime, append_once(), initial="2026-06-01T00:00:00Z")
-    rebuild(runtime.context, None)
+    rebuild_ledger(runtime.context, None)
     assert run(runtime, changed).outcome is Outcome.NOTHING_NEW
     source.add((3, at(3), 30))
     run(runtime, changed)

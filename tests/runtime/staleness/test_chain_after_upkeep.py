@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.runtime.conftest import DAY, NEXT, RuntimeSetup, revenue_task
 from tests.runtime.run.test_run_many import made, merged_days, nine_days, stale
-from tests.runtime.upkeep.test_rebuild import lose_the_ledger
+from tests.runtime.upkeep.test_rebuild_ledger import lose_the_ledger
 
 from twice import Daily, merge, read, task
 from twice import replace as replace_rows
@@ -22,7 +22,7 @@ from twice.runtime.run.run_many import run_all
 from twice.runtime.run.run_task import run_task
 from twice.runtime.staleness.slice_status import slice_statuses
 from twice.runtime.upkeep.prune import prune
-from twice.runtime.upkeep.rebuild import rebuild
+from twice.runtime.upkeep.rebuild_ledger import rebuild_ledger
 from twice.targets.memory.rows import Rows
 
 COLUMNS = (Column("id", "bigint"), Column("changed", "date"), Column("day", "date"), Column("amount", "bigint"))
@@ -112,7 +112,7 @@ def two_days(runtime: RuntimeSetup, tmp_path: Path) -> Task:
     for day in ("2026-06-09", "2026-06-10"):
         run_all(runtime.context, day, None)
     lose_the_ledger(runtime, tmp_path)
-    rebuild(runtime.context, None)
+    rebuild_ledger(runtime.context, None)
     return report
 
 
@@ -153,7 +153,7 @@ def test_after_a_rebuild_all_that_reads_a_merged_table_is_looked_at_once(runtime
     made(runtime, tasks[:1], "2026-06-09")  # it died after the first task
     lose_the_ledger(runtime, tmp_path)
     runtime.context = replace(runtime.context, project=assemble("p", tasks))
-    rebuild(runtime.context, None)
+    rebuild_ledger(runtime.context, None)
     found = made(runtime, tasks, "2026-06-09")["day"]
     assert [label for label, outcome in found if outcome == "published"] == ["03", "09"]
     assert len(found) == 9

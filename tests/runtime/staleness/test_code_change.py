@@ -16,7 +16,7 @@ from twice.core.task import Task
 from twice.runtime.run.explain import explain
 from twice.runtime.staleness.kept import not_right
 from twice.runtime.staleness.slice_status import slice_statuses
-from twice.runtime.upkeep.rebuild import rebuild
+from twice.runtime.upkeep.rebuild_ledger import rebuild_ledger
 
 LABEL = "2026-06-09"
 RATE_CHANGED = "the code changed: RATE in rates.py"
@@ -88,7 +88,7 @@ def test_a_rebuilt_ledger_knows_no_part(runtime: RuntimeSetup, declared: Task) -
     with runtime.ledger._engine.begin() as connection:
         for table in ("twice_code_parts", "twice_runs"):
             connection.exec_driver_sql(f"DELETE FROM {table}")
-    rebuild(runtime.context, None)
+    rebuild_ledger(runtime.context, None)
     runtime.code[0] = "v2"
     assert said(runtime, declared) == {CODE_CHANGED}
 

@@ -21,7 +21,8 @@ from twice.runtime.run.chain import TaskEnd
 from twice.runtime.run.run_many import run_all
 from twice.runtime.run.run_task import run_task
 from twice.runtime.staleness.kept import not_right
-from twice.runtime.upkeep.accept import Acceptance, accept
+from twice.runtime.upkeep.accept import accept
+from twice.runtime.upkeep.human_decision import HumanDecision
 from twice.runtime.upkeep.mark import Reset, reset_mark
 from twice.runtime.upkeep.prune import prune
 
@@ -212,12 +213,12 @@ def test_what_a_person_has_accepted_is_not_named_again_until_the_next_change(
     orders(runtime, 100)
     chain(runtime, LATER, copy(), child)
     before = runtime.target.published(child.target, ()).version
-    found = accept(runtime.context, child, None, Acceptance("ana", "put right by hand"))
+    found = accept(runtime.context, child, None, HumanDecision("ana", "put right by hand"))
     assert [each.slice.label for each in found] == [told_label(child)]
     assert told(runtime, child) == []
     assert runtime.target.published(child.target, ()).version == before, "no table was written"
     assert "accepted as it is by ana: put right by hand" in str(runtime.ledger.attempts(child.name)[0].why)
-    assert accept(runtime.context, child, None, Acceptance("ana", "again")) == ()
+    assert accept(runtime.context, child, None, HumanDecision("ana", "again")) == ()
     chain(runtime, LATER, copy(), child)
     runtime.clock.ahead += timedelta(days=400)
     prune(runtime.context, None, timedelta(days=90))
@@ -260,7 +261,7 @@ def test_what_is_computed_again_by_itself_is_not_accepted(runtime: RuntimeSetup)
     orders(runtime, 1)
     chain(runtime, FIRST, copy())
     with pytest.raises(UsageError, match="copy: what is stale of this task is computed again") as refused:
-        accept(runtime.context, copy(), None, Acceptance("ana", "no"))
+        accept(runtime.context, copy(), None, HumanDecision("ana", "no"))
     assert "twice backfill copy --only stale" in str(refused.value.fix)
 
 

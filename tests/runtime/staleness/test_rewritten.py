@@ -28,14 +28,15 @@ from twice.runtime.run.run_task import run_task
 from twice.runtime.staleness.kept import not_right
 from twice.runtime.staleness.stale import failed_labels, stale_slices
 from twice.runtime.upkeep import accept as accepting
-from twice.runtime.upkeep.accept import Acceptance, accept
+from twice.runtime.upkeep.accept import accept
+from twice.runtime.upkeep.human_decision import HumanDecision
 from twice.runtime.upkeep.mark import Reset, reset_mark
 from twice.runtime.upkeep.prune import prune
-from twice.runtime.upkeep.rebuild import rebuild
+from twice.runtime.upkeep.rebuild_ledger import rebuild_ledger
 from twice.runtime.upkeep.recover import recover
-from twice.runtime.upkeep.takeover import Takeover, take_over
+from twice.runtime.upkeep.takeover import take_over
 
-ANA = Acceptance("ana", "checked")
+ANA = HumanDecision("ana", "checked")
 UNKNOWN = "there is no record of which version of its input shop.copy it read"
 
 
@@ -151,7 +152,7 @@ def test_a_parent_that_took_the_table_over_and_rewrites_rows_is_named(runtime: R
     run(runtime, child)
     other = replace(copy(), name="copy2")
     use(runtime, other, child)
-    take_over(runtime.context, other, Takeover("ana", "new owner"))
+    take_over(runtime.context, other, HumanDecision("ana", "new owner"))
     orders(runtime, 100)
     run(runtime, other, FIRST)
     run(runtime, child)
@@ -172,7 +173,7 @@ def test_what_a_task_changed_that_lost_the_table_later_stays_named_as_its_own(ru
     before = told(runtime, child)
     other = replace(copy(), name="another_copy")
     use(runtime, other, child)
-    take_over(runtime.context, other, Takeover("ana", "new owner"))
+    take_over(runtime.context, other, HumanDecision("ana", "new owner"))
     assert before and told(runtime, child) == before
 
 
@@ -328,7 +329,7 @@ def test_what_a_rebuilt_ledger_does_not_know_is_said_so_and_ends_with_a_persons_
     chain(runtime, LATER, parent, child)
     lost = Ledger.open(f"sqlite:///{tmp_path}/new.db", runtime.clock)
     runtime.context = replace(runtime.context, ledger=lost)
-    rebuild(runtime.context, None)
+    rebuild_ledger(runtime.context, None)
     assert {why for _, why, _ in told(runtime, child)} == {UNKNOWN}
     assert {each.why for each in accept(runtime.context, child, None, ANA)} == {UNKNOWN}
     assert told(runtime, child) == []
@@ -345,7 +346,7 @@ def test_what_a_rebuilt_ledger_does_not_know_stays_unknown_when_an_incremental_t
 ) -> None:
     parent, child = corrected_twice(runtime)
     runtime.context = replace(runtime.context, ledger=Ledger.open(f"sqlite:///{tmp_path}/new.db", runtime.clock))
-    rebuild(runtime.context, None)
+    rebuild_ledger(runtime.context, None)
     one_a_day(runtime, 100, 200, 3)
     runtime.put_orders((1, DAYS[1], 100), (2, DAYS[2], 200), (3, DAYS[3], 3), (4, DAYS[3], 4))
     run(runtime, parent, LAST)

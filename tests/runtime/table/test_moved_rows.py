@@ -27,7 +27,7 @@ from twice.runtime.run.run_many import run_all, run_slices
 from twice.runtime.staleness.decide import INPUTS_NOT_NAMED
 from twice.runtime.staleness.slice_status import slice_statuses
 from twice.runtime.staleness.stale import stale_slices
-from twice.runtime.upkeep.rebuild import rebuild
+from twice.runtime.upkeep.rebuild_ledger import rebuild_ledger
 from twice.targets.memory.rows import Rows
 
 SOURCE, COPY = TableName("shop.source"), TableName("shop.copy")
@@ -100,7 +100,7 @@ def test_what_gave_way_is_known_also_where_the_run_died_after_its_commit(
         fresh = Ledger.open(f"sqlite:///{runtime.context.root}/fresh.db", runtime.clock)
         runtime.context = replace(runtime.context, ledger=fresh)
     if how != "look":
-        rebuild(runtime.context, None)
+        rebuild_ledger(runtime.context, None)
     for day in (TUESDAY, MONDAY):
         runtime.run(declared, day.isoformat())
     assert table(runtime) == [CORRECTED]
@@ -225,7 +225,7 @@ def test_what_gave_way_is_stale_for_status_plan_and_backfill_until_it_is_run_aga
     if lost:
         fresh = Ledger.open(f"sqlite:///{runtime.context.root}/fresh.db", runtime.clock)
         runtime.context = replace(runtime.context, ledger=fresh)
-        rebuild(runtime.context, None)
+        rebuild_ledger(runtime.context, None)
     days = tuple(slice_named(declared.scope, day.isoformat()) for day in (MONDAY, TUESDAY))
     named = stale_slices(runtime.context.project, runtime.ledger, declared, runtime.context.code_of(declared))
     assert [(each.slice, each.why) for each in named] == [(days[0], INPUTS_NOT_NAMED)]

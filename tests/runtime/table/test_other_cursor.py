@@ -18,7 +18,7 @@ from twice.ledgers.ledger import Ledger
 from twice.runtime.run.explain import explain
 from twice.runtime.run.run_task import run_task
 from twice.runtime.upkeep.mark import Reset, reset_mark, show_mark
-from twice.runtime.upkeep.rebuild import rebuild
+from twice.runtime.upkeep.rebuild_ledger import rebuild_ledger
 from twice.targets.memory.rows import Rows
 
 CHANGES = TableName("shop.changes")
@@ -71,7 +71,7 @@ def test_nor_with_a_ledger_that_was_lost(read_by_made: RuntimeSetup, write: Stra
     runtime.context = replace(runtime.context, ledger=fresh)
     known.close()
     declared = copy(runtime, "seen", write)
-    rebuild(runtime.context, None)
+    rebuild_ledger(runtime.context, None)
     with pytest.raises(DeclarationError, match="was written for made of shop.changes"):
         run_task(runtime.context, declared, (SINCE,))
 

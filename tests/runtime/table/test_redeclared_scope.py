@@ -27,8 +27,9 @@ from twice.runtime.run.run_task import run_task
 from twice.runtime.staleness.decide import RECUT, TAKEN_BACK
 from twice.runtime.staleness.slice_status import slice_statuses
 from twice.runtime.table.cut import refusal_of_cut
+from twice.runtime.upkeep.human_decision import HumanDecision
 from twice.runtime.upkeep.mark import Reset, reset_mark
-from twice.runtime.upkeep.takeover import Takeover, take_over
+from twice.runtime.upkeep.takeover import take_over
 from twice.targets.memory.rows import Rows
 
 EVENTS = TableName("shop.events")
@@ -123,7 +124,7 @@ def test_plan_and_a_takeover_by_another_name_are_the_way_on(stocked: RuntimeSetu
     with pytest.raises(TableTaken):
         explain(stocked.context, later, slice_named(DAILY, "2026-06-10"))
     renamed = stocked.declare(feed(Every("at", start="2026-06-10T00:00", minutes=15), name="quarters"))
-    take_over(stocked.context, renamed, Takeover("ana", "quarters of an hour from the 10th on"))
+    take_over(stocked.context, renamed, HumanDecision("ana", "quarters of an hour from the 10th on"))
     assert run(stocked, renamed, "2026-06-10T00:15") is Outcome.PUBLISHED
 
 
@@ -333,7 +334,7 @@ def test_a_takeover_and_the_way_back_do_not_make_a_day_believed_that_months_lie_
     run_task(runtime.context, monthly, (slice_named(BY_MONTH, "2026-06"),))
     run_task(runtime.context, daily(), (first,))  # rolled back: one day is right again
     for name in ("other", "revenue"):
-        take_over(runtime.context, daily(name), Takeover("ana", "and back"))
+        take_over(runtime.context, daily(name), HumanDecision("ana", "and back"))
     declared = daily()
     assert [explain(runtime.context, declared, day).compute for day in (first, second)] == [True, True]
     assert [run_task(runtime.context, declared, (day,)).why for day in (first, second)] == [TAKEN_BACK] * 2

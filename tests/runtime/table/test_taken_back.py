@@ -22,7 +22,7 @@ from twice.runtime.run.explain import explain
 from twice.runtime.run.run_task import run_task
 from twice.runtime.staleness.slice_status import slice_statuses
 from twice.runtime.upkeep.mark import Reset, reset_mark
-from twice.runtime.upkeep.rebuild import rebuild
+from twice.runtime.upkeep.rebuild_ledger import rebuild_ledger
 from twice.runtime.upkeep.takeover import take_over
 from twice.targets.memory.rows import Rows
 
@@ -70,7 +70,7 @@ def test_plan_and_backfill_and_run_say_so_whatever_was_lost(
     if "ledger" in lost:
         ledger = Ledger.open(f"sqlite:///{tmp_path}/new.db", runtime.clock)
         context = replace(context, ledger=ledger)
-        rebuild(context, None)
+        rebuild_ledger(context, None)
     (found,) = slice_statuses(context, old, (slice_named(old.scope, DAY),), None)
     assert (found.status, found.why) == ("stale", WHY)
     planned = explain(context, old, slice_named(old.scope, DAY))

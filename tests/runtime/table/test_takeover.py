@@ -33,13 +33,14 @@ from twice.runtime.run.explain import explain
 from twice.runtime.run.run_task import run_task
 from twice.runtime.staleness.slice_status import slice_statuses
 from twice.runtime.upkeep.check import LedgerDifference, check
+from twice.runtime.upkeep.human_decision import HumanDecision
 from twice.runtime.upkeep.mark import Reset, reset_mark, show_mark
-from twice.runtime.upkeep.takeover import Takeover, take_over
+from twice.runtime.upkeep.takeover import take_over
 from twice.targets.memory.rows import Rows
 
 COPY = TableName("shop.copy")
 EVERY: list[Strategy] = [replace_rows(), merge("order_id", newest_by="amount"), insert_new("order_id"), append_once()]
-WHO = Takeover("ana", "it was ours all along")
+WHO = HumanDecision("ana", "it was ours all along")
 
 
 def copying(name: str, write: Strategy, formerly: tuple[str, ...] = ()) -> Task:

@@ -24,8 +24,9 @@ from twice.core.task import Strategy, TableName, Task
 from twice.errors import Superseded, TableChanged, TableTaken
 from twice.runtime.context import RunContext
 from twice.runtime.run.run_task import run_task
+from twice.runtime.upkeep.human_decision import HumanDecision
 from twice.runtime.upkeep.mark import Reset, reset_mark, show_mark
-from twice.runtime.upkeep.takeover import Takeover, take_over
+from twice.runtime.upkeep.takeover import take_over
 from twice.targets.memory.rows import Rows
 
 COPY = TableName("shop.copy")
@@ -33,7 +34,7 @@ BY_DAY: Scope = Daily("order_date", start="2026-01-01")
 BY_MONTH: Scope = Monthly("order_date", start="2026-01", slice_column="order_date")
 KEYED: list[Strategy] = [replace_rows(), merge("order_id", order="any")]
 EVERY: list[Strategy] = [*KEYED, insert_new("order_id"), append_once()]
-WHO = Takeover("ana", "it is ours now")
+WHO = HumanDecision("ana", "it is ours now")
 
 
 def copying(
@@ -154,7 +155,7 @@ def test_a_reset_that_looked_before_a_takeover_moves_no_mark(runtime: RuntimeSet
     lost = pytest.raises(Superseded, match=r"feed\[.*\]: shop.copy was taken over by the task ingest while")
     with meanwhile(lambda: take_over(ours, ingest, WHO)), lost:
         reset_mark(theirs, feed, Reset(None, "ana", "again"))
-    take_over(theirs, feed, Takeover("ana", "back"))
+    take_over(theirs, feed, HumanDecision("ana", "back"))
     assert show_mark(theirs, feed).at == before.at
 
 

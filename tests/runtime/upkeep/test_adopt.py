@@ -28,7 +28,7 @@ from twice.runtime.table.side_table import make_side, side_note
 from twice.runtime.upkeep import adopt as adopting
 from twice.runtime.upkeep.adopt import Adoption, AdoptRequest, adopt
 from twice.runtime.upkeep.examine import describe, examine
-from twice.runtime.upkeep.rebuild import rebuild
+from twice.runtime.upkeep.rebuild_ledger import rebuild_ledger
 from twice.targets.memory.rows import Rows
 
 COLUMNS = (Column("order_date", "date"), Column("revenue", "bigint"))
@@ -352,7 +352,7 @@ def test_a_lost_ledger_learns_from_the_table_that_days_were_adopted(runtime: Run
     declared = runtime.declare(revenue_task())
     adopted(runtime)
     runtime.ledger.forget("revenue", "2026-06-09")
-    rebuild(runtime.context, None)
+    rebuild_ledger(runtime.context, None)
     assert runtime.run(declared).outcome is Outcome.ALREADY
     runtime.ledger.forget("revenue", "2026-06-10")
     assert runtime.run(declared, "2026-06-10").outcome is Outcome.ALREADY

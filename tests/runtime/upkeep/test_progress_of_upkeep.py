@@ -96,7 +96,7 @@ COMMANDS: dict[str, tuple[Callable[[RuntimeSetup], object], Callable[[Any], obje
         ledger.check,
         ["reading the table's tokens", "reading whose the table is", "comparing the records with the tables"],
     ),
-    "ledger rebuild": (_revenue, ledger.rebuild, ["reading the table's tokens", "recording what it holds"]),
+    "ledger rebuild": (_revenue, ledger.rebuild_ledger, ["reading the table's tokens", "recording what it holds"]),
     "ledger prune": (
         _revenue,
         lambda opened: ledger.prune(opened, timedelta(days=2)),

@@ -15,10 +15,11 @@ from tests.processes.ended import ended_process
 import twice
 from twice.cli.main import app
 from twice.core.backfill.plan import BackfillPlan, BackfillRequest, PlannedBatch, PlannedSlice
-from twice.core.ledger.record import Adopted, ClaimRequest
+from twice.core.ledger.found import FoundPublish
+from twice.core.ledger.record import ClaimRequest
 from twice.core.table.mark import version_of
 from twice.errors import UsageError
-from twice.project import inspect
+from twice.project import status
 from twice.runtime.holder import this_process
 from twice.wiring.open_project import open_project
 
@@ -69,8 +70,8 @@ def test_a_backfill_whose_worker_was_killed_is_listed_with_what_goes_on_with_it(
 def test_the_mark_of_a_task_that_is_not_declared_any_more_is_shown_as_a_mark(root: Path) -> None:
     mark = datetime(2026, 6, 9, 12, tzinfo=timezone.utc)
     with open_project(root) as opened:
-        opened.ledger.adopt("gone", [Adopted("all", version_of(mark)), Adopted("2026-06-09", 3)])
-        found = inspect.status(opened, None, None)
+        opened.ledger.record_found("gone", [FoundPublish("all", version_of(mark)), FoundPublish("2026-06-09", 3)])
+        found = status.status(opened, None, None)
     assert {run.label: found.marks.get((run.task, run.label)) for run in found.runs} == {
         "all": "2026-06-09T12:00:00Z",
         "2026-06-09": None,

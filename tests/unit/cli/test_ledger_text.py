@@ -8,7 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from twice.cli.main import app
-from twice.core.ledger.record import Pruned, Unassigned
+from twice.core.ledger.found import Unassigned
+from twice.core.ledger.record import Pruned
 from twice.core.results.recover import RecoverResult
 from twice.runtime.table.garbage import RemovedFiles
 from twice.runtime.upkeep.prune import Tidied

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from twice.core.ledger.record import Adopted, Claim, ClaimRequest, Facts
+from twice.core.ledger.found import FoundPublish
+from twice.core.ledger.record import Claim, ClaimRequest, Facts
 from twice.errors import EnvironmentProblem
 from twice.ledgers.database import connect
 from twice.ledgers.database.connect import for_writing, network_file_system
@@ -205,7 +206,7 @@ def test_two_threads_share_a_ledger(ledger: Ledger) -> None:
     thread = threading.Thread(target=heartbeat)
     thread.start()
     for number in range(30):
-        ledger.adopt("t", [Adopted(str(number), 1)])
+        ledger.record_found("t", [FoundPublish(str(number), 1)])
     thread.join(30)
     assert failures == []
     ledger.publish("one", Facts(), generations={"a": 1})

@@ -10,7 +10,8 @@ import pytest
 from sqlalchemy import event, make_url
 from sqlalchemy.exc import OperationalError
 
-from twice.core.ledger.record import Adopted, Busy, Claim, ClaimRequest
+from twice.core.ledger.found import FoundPublish
+from twice.core.ledger.record import Busy, Claim, ClaimRequest
 from twice.errors import EnvironmentProblem
 from twice.ledgers.database.errors import plain_errors
 from twice.ledgers.database.known_errors import of_postgres
@@ -124,7 +125,7 @@ def test_a_password_in_the_databases_own_words_is_hidden() -> None:
 
 def test_a_broken_rule_of_our_own_is_not_blamed_on_the_machine(ledger: Ledger) -> None:
     with pytest.raises(Exception, match="CHECK constraint") as caught:
-        ledger.adopt("t", [Adopted("a", -1)])
+        ledger.record_found("t", [FoundPublish("a", -1)])
     assert not isinstance(caught.value, EnvironmentProblem)
 
 

@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
+from twice.core.ledger.found import FoundPublish
 from twice.core.ledger.outbox import EffectState, PreparedEffect
-from twice.core.ledger.record import Adopted, AttemptState, Claim, ClaimRequest, Facts
-from twice.project import inspect
+from twice.core.ledger.record import AttemptState, Claim, ClaimRequest, Facts
+from twice.project import inspect, status
 from twice.wiring.open_project import OpenProject, open_project
 
 PIPELINE = """
@@ -52,7 +53,7 @@ def publish(opened: OpenProject, task: str, attempt: str, label: str = DAY) -> C
 
 
 def known(opened: OpenProject, task: str) -> tuple[list[tuple[str, str, int]], list[tuple[str, str]]]:
-    runs = [(run.task, run.label, run.generation) for run in inspect.status(opened, None, None).runs]
+    runs = [(run.task, run.label, run.generation) for run in status.status(opened, None, None).runs]
     return runs, [(each.task, each.id) for each in inspect.history(opened, task, None, 20)]
 
 
@@ -122,7 +123,7 @@ def test_records_that_an_earlier_version_moved_are_seen_and_go_back_to_the_first
 def test_a_look_gathers_what_two_names_have(checkout: Callable[..., Any]) -> None:
     with checkout("revenue_daily") as opened:
         publish(opened, "revenue_daily", "a")
-        opened.ledger.adopt("daily_revenue", [Adopted("2026-06-01", 1)])  # of no table that is declared
+        opened.ledger.record_found("daily_revenue", [FoundPublish("2026-06-01", 1)])  # of no table that is declared
     with checkout("daily_revenue") as opened:
         publish(opened, "daily_revenue", "b", "2026-06-10")
     with checkout("daily_revenue", "revenue_daily") as opened:

@@ -18,7 +18,7 @@ from twice.core.ledger.look import Look, SeenSlice
 from twice.core.ledger.record import AttemptState, Claim, ClaimRequest, Facts, SliceRecord
 from twice.core.results.status import TaskStatus
 from twice.core.table.token import Intention
-from twice.project import inspect
+from twice.project import status
 from twice.runtime.holder import this_process
 from twice.wiring.open_project import OpenProject, open_project
 
@@ -89,7 +89,7 @@ def fail(opened: OpenProject, task: str, label: str) -> None:
 
 
 def at_a_glance(opened: OpenProject, task: str | None = None) -> dict[str, TaskStatus]:
-    return {each.task: each for each in inspect.status(opened, task, 50).tasks}
+    return {each.task: each for each in status.status(opened, task, 50).tasks}
 
 
 def test_each_task_has_its_newest_slice_and_what_is_missing_failed_or_running(opened: OpenProject) -> None:
@@ -168,7 +168,7 @@ def test_what_the_last_look_found_is_shown_with_its_time_until_the_slice_is_trie
     assert (found.looked, found.looked_at_this_code) == (made.at, True)
     assert (found.published, found.missing) == (2, {"2026-06-03": "its input changed"})
     assert found.stale == {"2026-06-01": "its input changed", "2026-06-02": "its input changed"}
-    assert inspect.status(opened, None, 50).stale == {("orders", label): "its input changed" for label in found.stale}
+    assert status.status(opened, None, 50).stale == {("orders", label): "its input changed" for label in found.stale}
     claim(opened, "orders", "2026-06-01", "again")
     opened.ledger.publish("again", Facts(version=2), generations={"2026-06-01": 2})
     claim(opened, "orders", "2026-06-02", "same")

@@ -9,7 +9,7 @@ import pytest
 from tests.unit.targets.test_allow_list import listed, table
 
 from twice.errors import DeclarationError
-from twice.targets.delta.internal.swap import refuse_exchange
+from twice.targets.delta.internal.exchange import refuse_exchange
 from twice.targets.delta.log.table import Intent, Table, exchanged
 
 STRICT = replace(table(), schema=table().schema.replace('"nullable": true', '"nullable": false', 1))

@@ -7,6 +7,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+from twice.core.names.first_few import first_few
+
 CodeParts = Mapping[str, str]
 """A digest of each part, by its name, in their order: `write=`, `RATE in pipelines/rates.py`."""
 
@@ -41,8 +43,7 @@ def describe_change(before: CodeParts, now: CodeParts) -> str:
     found = tuple(_differences(before, now)) if before and now else ()
     if not found:
         return CODE_CHANGED
-    more = f", and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-    return f"the code changed: {', '.join(found[:_NAMED])}{more}"
+    return f"the code changed: {first_few(found, _NAMED)}"
 
 
 def _differences(before: CodeParts, now: CodeParts) -> Iterator[str]:

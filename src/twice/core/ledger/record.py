@@ -107,7 +107,6 @@ TABLE = "table"
 """The kind of an input record that holds at which version a table was pinned; its identity is the table's id, None in
 records of earlier versions. The others are leaves of the plan."""
 
-
 REWRITTEN = "rewritten"
 """The kind of an input record that is no leaf: of the table `name` the slice `identity` of the task above was changed
 after an incremental task had read it, and nobody has acted on it since. None: there is no record of what was read."""
@@ -162,8 +161,7 @@ class KnownVersions:
 
 @dataclass(frozen=True)
 class PublishRecord:
-    """One publish of a slice: by the attempt with this fence, from the generation `expected` to `generation`.
-    `overwrote`: see OVERWROTE."""
+    """A publish of a slice by the attempt with this fence, from `expected` to `generation`. `overwrote`: OVERWROTE."""
 
     label: str
     fence: int
@@ -251,43 +249,6 @@ class AttemptRecord:
     def never_looked(self) -> bool:
         """It knew no generation, and staged nothing."""
         return all(slice_.expected is None for slice_ in self.slices)
-
-
-@dataclass(frozen=True)
-class Adopted:
-    """A publish that a target shows and a ledger has missed. `rows` and `fingerprint` are known
-    where an attempt of that ledger made it."""
-
-    label: str
-    generation: int
-    attempt: str | None = None
-    intention: Intention | None = None
-    version: int | None = None
-    rows: int | None = None
-    fingerprint: str | None = None
-
-
-@dataclass(frozen=True)
-class Shown:
-    """What a table shows of records from before the ledger knew environments: the attempts that its commits name, the
-    generation of each slice it holds, and by slice the attempt that its newest commit names, where the log has it."""
-
-    attempts: frozenset[str]
-    generations: Mapping[str, int]
-    newest: Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class Unassigned:
-    """Old records under a task's name that no table has shown to be its own. `unsent` effects were never sent, and
-    are not."""
-
-    task: str
-    attempts: int = 0
-    slices: int = 0
-    effects: int = 0
-    unsent: int = 0
-    batches: int = 0
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from twice.core.ledger.code_parts import CodeParts
+from twice.core.ledger.found import FoundPublish, Shown
 from twice.core.ledger.record import (
     AcceptedSlice,
-    Adopted,
     AttemptRecord,
     AttemptState,
     Busy,
@@ -27,7 +27,6 @@ from twice.core.ledger.record import (
     Pruned,
     PublishRecord,
     RunRecord,
-    Shown,
 )
 from twice.core.ledger.record_owner import RecordOwner
 from twice.core.ports.backfills import BackfillStore
@@ -143,7 +142,7 @@ class RunRecords(Protocol):
     def runs(self, task: str | None = None) -> tuple[RunRecord, ...]:
         """By task and label."""
 
-    def adopt(self, task: str, found: Sequence[Adopted]) -> None:
+    def record_found(self, task: str, found: Sequence[FoundPublish]) -> None:
         """Record publishes that the target shows and this ledger has missed, or has forgotten. Never moves a run back.
         When they happened is not known, so `published` stays empty. A second call changes nothing."""
 

@@ -18,6 +18,9 @@ from twice.errors import DeclarationError
 SIDE = "__rebuild"
 """The name of a side table, and of the task that fills it, ends so."""
 
+COPIED = "copied"
+"""Of rows in a side table, in the place of the code's hash: they are the table's own."""
+
 _FILLS = 20
 """Bits that count how often a slice was filled for one generation."""
 
@@ -81,7 +84,7 @@ def filled_for(number: int) -> int | None:
 @dataclass(frozen=True)
 class Filling:
     """What is left to do of a rebuild, by label: `missing` slices were never filled, `outdated` ones were published
-    since they were filled, `ready` ones wait for the swap. `ahead`: filled for a generation that the table does not
+    since they were filled, `ready` ones wait for the exchange. `ahead`: filled for a generation that the table does not
     have yet or any more: it was put back to an older state."""
 
     missing: tuple[str, ...]

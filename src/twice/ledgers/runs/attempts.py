@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import bindparam, update
+from sqlalchemy import Connection, bindparam, update
 
 from twice.core.ledger.record import AcceptedSlice, AttemptState, Claim, Facts
 from twice.core.table.token import Kind
@@ -76,40 +76,24 @@ class SqlAttempts(Records):
     def record_takeover(self, task: str, attempt: str, holder: str, why: str, kind: Kind = "takeover") -> None:
         """Dying here leaves it in the table alone, and the table's commit has the same."""
         with self._writing() as connection:
-            self._own.register(connection, [task])
-            now = self._time(connection)
-            takeover = {
-                "id": attempt,
-                "task": self._own.key(task),
-                "kind": kind,
-                "state": AttemptState.PUBLISHED.value,
-                "holder": holder,
-                "started": now,
-                "finished": now,
-                "discarded": True,
-                "why": why,
-            }
-            once = insert_or(connection, attempts).on_conflict_do_nothing(index_elements=[attempts.c.id])
-            connection.execute(once, takeover)
+            ended = {"kind": kind, "state": AttemptState.PUBLISHED.value}
+            self._record_ended(connection, task, {"id": attempt, "holder": holder, "why": why, **ended})
 
     @retrying_outages
     def record_acceptance(self, task: str, attempt: str, holder: str, why: str, what: Sequence[AcceptedSlice]) -> None:
         """Dying here has recorded all of it or nothing."""
         with self._writing() as connection:
-            self._own.register(connection, [task])
-            now = self._time(connection)
-            accepted = {
-                "id": attempt,
-                "task": self._own.key(task),
-                "kind": "accept",
-                "state": AttemptState.UNCHANGED.value,
-                "holder": holder,
-                "started": now,
-                "finished": now,
-                "discarded": True,
-                "why": why,
-            }
-            once = insert_or(connection, attempts).on_conflict_do_nothing(index_elements=[attempts.c.id])
-            fence = connection.execute(once.returning(attempts.c.fence), accepted).scalar_one_or_none()
+            ended = {"kind": "accept", "state": AttemptState.UNCHANGED.value}
+            given = {"id": attempt, "holder": holder, "why": why, **ended}
+            fence = self._record_ended(connection, task, given)
             if fence is not None and what:
                 add_acceptances(connection, fence, self._own.key(task), what)
+
+    def _record_ended(self, connection: Connection, task: str, attempt: Mapping[str, str]) -> int | None:
+        """An attempt that ends as it begins, and stages nothing. Its fence; None if it is on record already."""
+        self._own.register(connection, [task])
+        now = self._time(connection)
+        values = {**attempt, "task": self._own.key(task), "started": now, "finished": now, "discarded": True}
+        once = insert_or(connection, attempts).on_conflict_do_nothing(index_elements=[attempts.c.id])
+        fence: int | None = connection.execute(once.returning(attempts.c.fence), values).scalar_one_or_none()
+        return fence

@@ -10,7 +10,8 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Insert, and_, case, func, null, or_, select, update
 
-from twice.core.ledger.record import Adopted, AttemptState, KnownVersions, aim_of
+from twice.core.ledger.found import FoundPublish
+from twice.core.ledger.record import AttemptState, KnownVersions, aim_of
 from twice.ledgers.database.own_rows import OwnRows
 from twice.ledgers.database.parts import in_parts
 from twice.ledgers.database.schema import attempts, insert_in, runs, slices
@@ -51,7 +52,7 @@ def _moving_forward(dialect: str) -> Insert:
     )
 
 
-def adopt(connection: Connection, task: str, found: Sequence[Adopted]) -> None:
+def record_found(connection: Connection, task: str, found: Sequence[FoundPublish]) -> None:
     """Runs as a target shows them. When they were published is not known, and stays empty."""
     rows = [
         {

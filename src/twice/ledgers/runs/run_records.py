@@ -7,7 +7,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, bindparam, func, or_, select
 
-from twice.core.ledger.record import Adopted, AttemptState, Overview, RunRecord
+from twice.core.ledger.found import FoundPublish
+from twice.core.ledger.record import AttemptState, Overview, RunRecord
 from twice.core.table.token import Intention
 from twice.ledgers.database.outage import retrying_outages
 from twice.ledgers.database.own_rows import OF_TASK, OwnRows
@@ -54,10 +55,10 @@ class SqlRunRecords(Records):
             return read_overview(connection, self._own, task, limit)
 
     @retrying_outages
-    def adopt(self, task: str, found: Sequence[Adopted]) -> None:
+    def record_found(self, task: str, found: Sequence[FoundPublish]) -> None:
         with self._writing() as connection:
             self._own.register(connection, [task])
-            publishes.adopt(connection, self._own.key(task), found)
+            publishes.record_found(connection, self._own.key(task), found)
 
     @retrying_outages
     def forget(self, task: str, label: str) -> None:

@@ -13,8 +13,9 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, exists, func, or_, select, true, update
 
+from twice.core.ledger.found import Shown, Unassigned
 from twice.core.ledger.outbox import EffectState, Needs
-from twice.core.ledger.record import AttemptState, Shown, Unassigned
+from twice.core.ledger.record import AttemptState
 from twice.core.ledger.record_owner import MARK, backfill_key
 from twice.ledgers.database.effect_tables import COUNTS, effects
 from twice.ledgers.database.outage import retrying_outages

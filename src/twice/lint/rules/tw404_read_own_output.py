@@ -54,5 +54,5 @@ class ReadOwnOutput(Rule):
                     f"{target_of(write)} is overwritten with rows read from itself: a failure in between "
                     "loses both, and the next run "
                     "starts from this run's result.",
-                    "Write to a new place and swap, or keep the history in its own table.",
+                    "Write to a new place and exchange the two, or keep the history in its own table.",
                 )

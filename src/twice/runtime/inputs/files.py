@@ -15,6 +15,7 @@ from pathlib import Path
 
 from twice.core.closed import assert_never
 from twice.core.file_input import FileRead, Files, ListedFile, dates_read, pattern_of, reads_part
+from twice.core.names.first_few import first_few
 from twice.core.ports import INPUT_FILE, INPUT_FILES, Leaf
 from twice.core.slice import Slice, labels_of
 from twice.core.task import Task
@@ -156,9 +157,8 @@ def blaming_changed_files(listings: Mapping[str, Listing]) -> Iterator[None]:
 
 
 def _changed(found: Sequence[str]) -> FileChanged:
-    more = f", and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
     return FileChanged(
-        f"input files changed while they were read: {', '.join(found[:_SHOWN])}{more}",
+        f"input files changed while they were read: {first_few(found)}",
         fix="Run it again. A program that writes a file under another name and renames it at the end is never met "
         "half-way.",
     )

@@ -8,23 +8,22 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from twice.core.failure.failpoints import Crash, Point, hit
+from twice.core.failure.failpoints import Point, hit
 from twice.core.ports import Frame, Landed, Shape, Staged, Target
 from twice.core.results.summary import counted
 from twice.core.slice import WHOLE
-from twice.core.table.rebuild import rebuild_token, side_table, side_token
+from twice.core.table.rebuild import COPIED, rebuild_token, side_table, side_token
 from twice.core.table.token import CommitNote
 from twice.core.task import Task
 from twice.core.write import AppendRows, ReplaceTable, WritePlan
-from twice.errors import UNCHANGED, Superseded, TableChanged, TwiceError
+from twice.errors import UNCHANGED, Superseded, TableChanged
 from twice.runtime.context import RunContext
 from twice.runtime.rebuild.columns import CopiedColumns
-from twice.runtime.rebuild.fill import COPIED
+from twice.runtime.rebuild.exchange import WORDING, Exchanged
 from twice.runtime.rebuild.plan import Rebuild, RebuildPlan
-from twice.runtime.rebuild.swap import WORDING, Swapped
 from twice.runtime.result.pins import Pins
 from twice.runtime.run.commit import commit
-from twice.runtime.run.landing import Landing
+from twice.runtime.run.landing import Landing, settling
 from twice.runtime.table.side_table import SideTable, drop_side, side_note
 from twice.runtime.write_plan import layout_of, make_write_plan
 
@@ -86,7 +85,7 @@ def copied_before(rebuild: Rebuild, target: Target, side: SideTable) -> int | No
     return note.version
 
 
-def exchange_copy(rebuild: Rebuild, plan: RebuildPlan, columns: CopiedColumns) -> Swapped | TableChanged | None:
+def exchange_copy(rebuild: Rebuild, plan: RebuildPlan, columns: CopiedColumns) -> Exchanged | TableChanged | None:
     """The whole table copied, and exchanged in one commit that compares every token of the task and moves none of them:
     generations, and a mark, stay. None, and nothing changed, if anything was published since it was read; or the error,
     if others changed it.
@@ -108,23 +107,19 @@ def exchange_copy(rebuild: Rebuild, plan: RebuildPlan, columns: CopiedColumns) -
         note = CommitNote(copied.attempt, "rebuild", {mine: before.generations[mine] + 1}, why=why)
         landing = Landing(task.name, lambda *_: _record(context, task, note), WORDING)
         try:
-            staged = copied.stage(target, task, write, rebuild.token(""))
-            hit(Point.PUBLISHING)
-            end = commit(landing, target, staged, before.generations, note)
-            if not isinstance(end, Landed):
-                return None
-            hit(Point.AFTER_PUBLISH)
-            landing.record()
-            landing.remove_unused()
-            return Swapped(end.version, len(plan.copied), copied.rows)
-        except BaseException as error:
-            if isinstance(error, Crash):
-                raise
-            landing.settle()
-            if isinstance(error, TableChanged) and landing.absent:
+            with settling(landing):
+                staged = copied.stage(target, task, write, rebuild.token(""))
+                hit(Point.PUBLISHING)
+                end = commit(landing, target, staged, before.generations, note)
+                if not isinstance(end, Landed):
+                    return None
+                hit(Point.AFTER_PUBLISH)
+                landing.record()
+                landing.remove_unused()
+                return Exchanged(end.version, len(plan.copied), copied.rows)
+        except TableChanged as error:
+            if landing.absent:
                 return error
-            if isinstance(error, TwiceError):
-                raise landing.final_error(error.at(task.name)) from error
             raise
 
 

@@ -15,7 +15,7 @@ from twice.core.ports import Frame
 from twice.core.results.run import RunRequest, RunResult
 from twice.core.results.summary import counted
 from twice.core.slice import Slice
-from twice.core.table.rebuild import fill_number
+from twice.core.table.rebuild import COPIED, fill_number
 from twice.core.task import Read, Task
 from twice.core.time_scope import TimeScope
 from twice.errors import Interrupted, TwiceError, followed_by
@@ -24,9 +24,6 @@ from twice.runtime.context import RunContext
 from twice.runtime.rebuild.columns import CopiedColumns
 from twice.runtime.rebuild.plan import Rebuild, RebuildPlan
 from twice.runtime.run.run_task import run_task
-
-COPIED = "copied"
-"""In the place of the code's hash: these rows are the table's own."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +57,7 @@ _Work = tuple[RunContext, Task, tuple[Slice, ...]]
 def fill(rebuild: Rebuild, plan: RebuildPlan, request: FillRequest) -> None:
     """Every slice of the plan is in the side table when this returns. One that fails does not stop the rest; the first
     error is raised at the end. Dying in here leaves the rest to the next call."""
-    rebuild.aside.ledger.lift(rebuild.side.name, [slice_.label for slice_ in (*plan.computed, *plan.copied)])
+    rebuild.aside.ledger.lift(rebuild.side_task.name, [slice_.label for slice_ in (*plan.computed, *plan.copied)])
     work, errors = _work(rebuild, plan, request), list[TwiceError]()
     total, before = len(plan.computed) + len(plan.copied), count()
     at = [sum(len(slices) for _, _, slices in work[:n]) + 1 for n in range(len(work))]
@@ -88,7 +85,7 @@ def fill(rebuild: Rebuild, plan: RebuildPlan, request: FillRequest) -> None:
 
 def _work(rebuild: Rebuild, plan: RebuildPlan, request: FillRequest) -> list[_Work]:
     """What is copied comes first."""
-    work: list[_Work] = [(rebuild.aside, rebuild.side, group) for group in _groups(rebuild, plan.computed)]
+    work: list[_Work] = [(rebuild.aside, rebuild.side_task, group) for group in _groups(rebuild, plan.computed)]
     if not plan.copied:
         return work
     assert request.columns is not None, plan.copied
@@ -125,7 +122,7 @@ def _groups(rebuild: Rebuild, slices: tuple[Slice, ...]) -> list[tuple[Slice, ..
     if not isinstance(rebuild.task.scope, TimeScope):
         return [(slice_,) for slice_ in slices]
     with rebuild.aside.session() as session:
-        single = why_single(rebuild.aside, rebuild.side, session) is not None
+        single = why_single(rebuild.aside, rebuild.side_task, session) is not None
     return neighbours(slices, 1 if single else batch_size("auto", None))
 
 
@@ -138,12 +135,12 @@ def _copying(rebuild: Rebuild, columns: CopiedColumns) -> Task:
 
     by = task.scope.column if isinstance(task.scope, TimeScope) else None
     inputs = {"table": Read(task.target, by=by)}
-    return replace(rebuild.side, inputs=inputs, function=copied, audits=(), sql=None, parameters=())
+    return replace(rebuild.side_task, inputs=inputs, function=copied, audits=(), sql=None, parameters=())
 
 
 def _in_words_of(rebuild: Rebuild, error: TwiceError) -> TwiceError:
     """Nobody declared the task that fills the side table: it is this one, and its table is as it was."""
-    aside, named = rebuild.side.name, rebuild.task.name
+    aside, named = rebuild.side_task.name, rebuild.task.name
     error.where = error.where.replace(aside, named)
     error.reword(lambda text: text.replace(aside, named))
     error.now = "The table is unchanged; the copy that is being built stays."

@@ -29,7 +29,7 @@ def refuse_lost_keys(
         return None
     with context.session() as session:
         target = rebuild.target(session)
-        table, side = target.read(task.target, at), target.read(rebuild.side.target, side_at)
+        table, side = target.read(task.target, at), target.read(rebuild.side_task.target, side_at)
         names = _compared(context, table, side, layout.key)
         lost = context.engine.lost(table, side, names) if names else context.engine.count(table, (WHOLE,))[WHOLE.label]
     if lost > lose_rows:

@@ -49,7 +49,7 @@ class Rebuild:
     task: Task
 
     @property
-    def side(self) -> Task:
+    def side_task(self) -> Task:
         return side_task(self.task)
 
     def target(self, session: Any) -> Target:
@@ -64,7 +64,7 @@ class Rebuild:
         return token_name(self.context.project.id, self.task.first_name, label)
 
     def side_token(self, label: str) -> str:
-        return token_name(self.context.project.id, self.side.name, label)
+        return token_name(self.context.project.id, self.side_task.name, label)
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def plan_rebuild(rebuild: Rebuild, request: RebuildRequest) -> RebuildPlan:
     with context.session() as session:
         target = rebuild.target(session)
         published, adopted = _published(rebuild, target)
-        filled_at = target.published(rebuild.side.target, ())
+        filled_at = target.published(rebuild.side_task.target, ())
         filled = _filled(rebuild, target) if filled_at.version is not None else {}
     slices = _slices(task, published)
     kept = tuple(sorted(adopted))
@@ -157,7 +157,7 @@ def _published(rebuild: Rebuild, target: Target) -> tuple[dict[str, int], set[st
 
 def _filled(rebuild: Rebuild, target: Target) -> dict[str, int]:
     prefix = rebuild.side_token("")
-    held = target.tokens(rebuild.side.target, prefix)
+    held = target.tokens(rebuild.side_task.target, prefix)
     return {name.removeprefix(prefix): each.generation for name, each in held.items()}
 
 

@@ -12,10 +12,10 @@ from twice.core.slice import Slice, labels_of
 from twice.errors import Superseded, TableChanged, UsageError
 from twice.runtime.rebuild.columns import CopiedColumns, copied_columns
 from twice.runtime.rebuild.copy import copied_before, exchange_copy
+from twice.runtime.rebuild.exchange import Exchanged, exchange_filled, exchanged_before
 from twice.runtime.rebuild.fill import FillRequest, Report, fill
 from twice.runtime.rebuild.plan import Rebuild, RebuildPlan, RebuildRequest, plan_rebuild, refuse_rows_of_no_slice
 from twice.runtime.rebuild.side import alone, ready_side, require_side
-from twice.runtime.rebuild.swap import Swapped, swap, swapped_before
 from twice.runtime.table.side_table import drop_side, held_side
 
 _ROUNDS = 5
@@ -83,8 +83,8 @@ def _rebuild(rebuild: Rebuild, request: RebuildRequest, report: Report) -> Rebui
             hit(Point.AFTER_COMPUTE)
             required()
             progress.begins("exchanging the table", task.name)
-            end = swap(rebuild, plan, request.lose_rows)
-        if isinstance(end, Swapped):
+            end = exchange_filled(rebuild, plan, request.lose_rows)
+        if isinstance(end, Exchanged):
             _drop(rebuild)
             return _result(rebuild, plan, end, round_)
         changed = end
@@ -129,7 +129,7 @@ def _finish_earlier(rebuild: Rebuild, request: RebuildRequest) -> RebuildResult 
         if side.copy:
             version = copied_before(rebuild, target, side)
         else:
-            version = swapped_before(rebuild, target, plan_rebuild(rebuild, request).filled, side.id)
+            version = exchanged_before(rebuild, target, plan_rebuild(rebuild, request).filled, side.id)
         if version is None:
             return None
     _drop(rebuild)
@@ -140,7 +140,7 @@ def _refuse_ahead(rebuild: Rebuild, plan: RebuildPlan) -> None:
     ahead = plan.filling.ahead
     if ahead:
         raise UsageError(
-            f"{rebuild.side.target} was filled for a later state of {rebuild.task.target} than it has now "
+            f"{rebuild.side_task.target} was filled for a later state of {rebuild.task.target} than it has now "
             f"({ahead[0]}): the table was restored, or recreated",
             where=rebuild.task.name,
             now="The table is unchanged.",
@@ -154,7 +154,7 @@ def _drop(rebuild: Rebuild) -> None:
         drop_side(rebuild.context, rebuild.task, rebuild.target(session))
 
 
-def _result(rebuild: Rebuild, plan: RebuildPlan, end: Swapped, rounds: int) -> RebuildResult:
+def _result(rebuild: Rebuild, plan: RebuildPlan, end: Exchanged, rounds: int) -> RebuildResult:
     return RebuildResult(
         rebuild.task.name,
         str(rebuild.task.target),

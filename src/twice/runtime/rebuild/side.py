@@ -6,7 +6,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from twice.core.failure.failpoints import Crash
@@ -26,18 +26,11 @@ _LEASE = "side table"
 """In the place of a slice's label, in the rebuild's own ledger: who works on the side table."""
 
 
-@dataclass(frozen=True)
-class Side:
-    """The side table that this process fills, by its id; None where its table system gives tables none."""
-
-    id: str | None
-
-
 @contextmanager
 def alone(rebuild: Rebuild) -> Iterator[None]:
     """Refuses a second process that would rebuild the table at the same time. A lease saves work alone: whoever finds
     its side table gone exchanges nothing."""
-    ledger, side = rebuild.aside.ledger, rebuild.side
+    ledger, side = rebuild.aside.ledger, rebuild.side_task
     wanted = ClaimRequest(side.name, (_LEASE,), uuid.uuid4().hex, "rebuild", rebuild.aside.holder)
     found = ledger.claim(wanted, rebuild.aside.lease)
     if isinstance(found, Busy) and is_gone(found.holder):
@@ -66,13 +59,13 @@ def _release(rebuild: Rebuild, claim: Claim) -> None:
         rebuild.aside.ledger.abandon_unlooked(claim.attempt)
 
 
-def ready_side(rebuild: Rebuild, plan: RebuildPlan, first: bool) -> tuple[RebuildPlan, Side]:
+def ready_side(rebuild: Rebuild, plan: RebuildPlan, first: bool) -> tuple[RebuildPlan, SideTable]:
     """The side table, made if it is missing, and what is left to fill in it. Raises DeclarationError for one that is
     not this task's. `first`: of this call; what an earlier one has filled may be of other code or inputs by now.
 
     Dying here leaves it as it was, or dropped, or made without rows.
     """
-    context, task, side = rebuild.context, rebuild.task, rebuild.side
+    context, task, side = rebuild.context, rebuild.task, rebuild.side_task
     shape = new_shape(rebuild, plan.computed[-1:] or plan.copied[-1:])
     with rebuild.aside.session() as session:
         target, layout = rebuild.target(session), layout_of(context.project.id, side)
@@ -93,10 +86,10 @@ def ready_side(rebuild: Rebuild, plan: RebuildPlan, first: bool) -> tuple[Rebuil
             plan = replace(plan, filled={}, side_version=None)
         if held is None:
             raise gone(rebuild)
-    return plan, Side(held.id)
+    return plan, held
 
 
-def require_side(rebuild: Rebuild, side: Side) -> None:
+def require_side(rebuild: Rebuild, side: SideTable) -> None:
     """Raises Superseded if the side table is gone, or another is in its place: a run would make it again, as nobody's
     and with the rows of its slices alone."""
     with rebuild.aside.session() as session:
@@ -107,7 +100,7 @@ def require_side(rebuild: Rebuild, side: Side) -> None:
 
 def gone(rebuild: Rebuild) -> Superseded:
     return Superseded(
-        f"{rebuild.side.target} was dropped by another command while this one worked on it",
+        f"{rebuild.side_task.target} was dropped by another command while this one worked on it",
         where=rebuild.task.name,
         now="This command did not exchange the table.",
         fix=f"Let the other command end, then: twice rebuild {rebuild.task.name}.",
@@ -125,14 +118,14 @@ def _fitting(prepare: Callable[[], PreparedTable]) -> PreparedTable | None:
 def _may_go_on(rebuild: Rebuild, plan: RebuildPlan, held: SideTable, session: Any) -> bool:
     """Whether this call may go on with what an earlier one has filled: for a rebuild, by this code, and, where rows of
     another time would stay among the new ones, from the inputs of now."""
-    if held.kind != "rebuild" or held.code != rebuild.aside.code_hash(rebuild.side):
+    if held.kind != "rebuild" or held.code != rebuild.aside.code_hash(rebuild.side_task):
         return False
     if _of_its_slice(rebuild):
         return True
     filled = slices_named(rebuild.task.scope, [label for label in plan.filled if label in plan.published])
     if _mixes(rebuild, plan) or len(filled) < len(plan.filled):
         return False
-    statuses = slice_statuses(rebuild.aside, rebuild.side, filled, session)
+    statuses = slice_statuses(rebuild.aside, rebuild.side_task, filled, session)
     return all(each.status == "published" for each in statuses)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ from twice.errors import SEE_TRACE, Interrupted, OutcomeUnknown, RunError, Super
 from twice.runtime.context import RunContext, Trace
 from twice.runtime.result.compute import Computed
 from twice.runtime.run.landing import ROWS, Landing, Wording
+from twice.runtime.run.lease import claim_slices
 from twice.runtime.staleness.published_since import GenerationsAtStart
 from twice.runtime.table.settle import TableState
 
@@ -134,6 +136,13 @@ def releasing_on_interrupt(context: RunContext, attempt: str) -> Iterator[None]:
                 context.ledger.close_attempt(attempt, AttemptState.FAILED)
                 context.ledger.discarded(attempt)
         raise
+
+
+def claimed(context: RunContext, task: Task, plan: WritePlan, request: RunRequest) -> Claim:
+    """The slices of the plan, claimed by a new attempt."""
+    attempt = uuid.uuid4().hex
+    with releasing_on_interrupt(context, attempt):
+        return claim_slices(context, task, plan, request, attempt)
 
 
 @contextmanager

@@ -27,10 +27,8 @@ def commit(
     outcome is unknown, and nothing of the attempt is given up.
     """
     landing.known = Known.UNKNOWN
-    aims = {
-        slice_.label: note.generations[name]
-        for name, slice_ in zip(staged.plan.token_names, staged.plan.slices, strict=True)
-    }
+    names = zip(staged.plan.token_names, staged.plan.slices, strict=True)
+    aims = {slice_.label: note.generations[name] for name, slice_ in names}
     before = being_handled()
     try:
         end = target.commit(staged, expected, note)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from enum import Enum
 
 from twice.core.closed import assert_never
+from twice.core.failure.failpoints import Crash
 from twice.core.failure.interruption import uninterrupted
 from twice.core.ledger.record import Facts
 from twice.errors import HOLDS, MAY_HOLD, NotRecorded, OutcomeUnknown, TwiceError
@@ -123,3 +124,21 @@ class Landing:
         return OutcomeUnknown(
             f"{error.what}, while {self.wording.doing}", where=self.where, now=self.wording.may_hold, fix=LOOKS_FIRST
         )
+
+
+@contextmanager
+def settling(landing: Landing) -> Iterator[Landing]:
+    """Around a commit that is no attempt's: what has landed is recorded, whatever ends it, and every failure has a true
+    sentence about the table. Dying in here has landed or not, as the table says; the record may be missing."""
+    try:
+        yield landing
+    except BaseException as error:
+        if isinstance(error, Crash):
+            raise
+        landing.settle()
+        if not isinstance(error, TwiceError):
+            raise
+        failure = landing.final_error(error.at(landing.where))
+        if failure is error:
+            raise
+        raise failure from error

@@ -33,7 +33,7 @@ from twice.runtime.run.explain import Explanation
 from twice.runtime.run.run_many import chain_of_date, with_lookback
 from twice.runtime.run.send_effects import effect_ends
 from twice.runtime.staleness.plans import outside
-from twice.runtime.staleness.slice_status import LookedSlice, looked_slices
+from twice.runtime.staleness.slice_status import JudgedSlice, judged_slices
 from twice.runtime.table.assign import names_of
 from twice.runtime.table.foreign_changes import changed_by_others
 from twice.runtime.table.taken_back import may_hold_others
@@ -117,7 +117,7 @@ def would_stay(context: RunContext, task: Task, slice_: Slice) -> tuple[Explanat
 class _Found:
     """Slices that are shown to be right, and the version of their table at which they are."""
 
-    looks: tuple[LookedSlice, ...]
+    looks: tuple[JudgedSlice, ...]
     version: int | None
 
 
@@ -129,7 +129,7 @@ def _looks(context: RunContext, task: Task, slices: tuple[Slice, ...]) -> _Found
     if recipe is None or _is_undecided(context, task, {slice_.label for slice_ in slices}):
         return None
     try:
-        looks = looked_slices(context, task, slices, None, _SameRecipe(recipe))
+        looks = judged_slices(context, task, slices, None, _SameRecipe(recipe))
         if any(look.differs is not None or look.status.status != "published" for look in looks):
             return None
         target, plan = context.target_of(task.target, None), make_write_plan(context.project.id, task, slices)
@@ -198,7 +198,7 @@ def _recorded(context: RunContext, task: Task, found: _Found) -> tuple[RunResult
     return tuple(results)
 
 
-def _record(context: RunContext, task: Task, look: LookedSlice, version: int | None, attempt: str) -> bool:
+def _record(context: RunContext, task: Task, look: JudgedSlice, version: int | None, attempt: str) -> bool:
     """False if the slice is another attempt's now. Dying in here leaves an attempt that has staged nothing."""
     label, ledger = look.status.label, context.ledger
     claim = ledger.claim(ClaimRequest(task.name, [label], attempt, "run", context.holder), context.lease)

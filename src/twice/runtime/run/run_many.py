@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import date, timedelta
 
 from twice.core.failure.interruption import exit_code_of
+from twice.core.names.first_few import first_few
 from twice.core.project.project import Project
 from twice.core.results.run import PLAIN_RUN, RunRequest, RunResult
 from twice.core.scope import slice_named, slices_named
@@ -109,14 +110,9 @@ def _tell(error: TwiceError, done: tuple[RunResult, ...], failed: Sequence[Twice
     published = list(dict.fromkeys(slice_.label for result in done for slice_ in result.slices))
     if published:
         error.now = error.now.replace(UNCHANGED, "This attempt changed nothing.")
-        error.now += f" Published, of the same call: {_listed(published)}."
+        error.now += f" Published, of the same call: {first_few(published, _LISTED)}."
     if failed:
-        error.now += f" Failed, too: {_listed([f'{each.where} ({each.code})' for each in failed])}."
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = len(names) - _LISTED
-    return ", ".join(names[:_LISTED]) + (f" and {more} more" if more > 0 else "")
+        error.now += f" Failed, too: {first_few([f'{each.where} ({each.code})' for each in failed], _LISTED)}."
 
 
 def retry_failed(

@@ -9,7 +9,7 @@ In doubt a slice counts as stale: its run looks closer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,7 +27,7 @@ from twice.runtime.staleness.code_change import code_changes
 from twice.runtime.staleness.decide import SliceState, decide, difference, rerun_of
 from twice.runtime.staleness.plans import BuiltPlans, Plans
 from twice.runtime.staleness.touched import newest_touch
-from twice.runtime.table.cut import stored_cut
+from twice.runtime.table.cut import StoredCut, stored_cut
 from twice.runtime.table.displaced_rows import displaced
 from twice.runtime.table.owner import refuse_taken
 from twice.runtime.table.provenance import Provenance
@@ -36,8 +36,8 @@ from twice.runtime.table.taken_back import taken_back
 
 
 @dataclass(frozen=True)
-class LookedSlice:
-    """One slice as a look at the tables' logs finds it: `status` is what is planned for it; `differs` why a run would
+class JudgedSlice:
+    """One slice, judged by the tables' logs: `status` is what is planned for it; `differs` why a run would
     compute it, whatever the task's policy says of slices that are published; None if it is shown to be the same.
     `versions`: of each table that it reads, the one up to which that is known, with the table's id."""
 
@@ -48,48 +48,98 @@ class LookedSlice:
 
 def slice_statuses(context: RunContext, task: Task, slices: Sequence[Slice], session: Any) -> tuple[PlannedSlice, ...]:
     """Each slice's status and why, in the order given. Reads only."""
-    return tuple(look.status for look in looked_slices(context, task, slices, session, BuiltPlans(context, task)))
+    return tuple(each.status for each in judged_slices(context, task, slices, session, BuiltPlans(context, task)))
 
 
-def looked_slices(
+def judged_slices(
     context: RunContext, task: Task, slices: Sequence[Slice], session: Any, plans: Plans
-) -> tuple[LookedSlice, ...]:
+) -> tuple[JudgedSlice, ...]:
     """The same, with what it was found by. Reads only."""
     context.progress.begins("look", run_label(task.name, [slice_.label for slice_ in slices]))
+    evidence, declared = _read(context, task, slices, session), DeclaredInputs(context.places, task)
+    asked = plans if plans.asked(task) else None
+    return tuple(
+        _judged(task, token, evidence, _why_changed(slice_, token, evidence, declared, asked))
+        for slice_, token in zip(slices, evidence.tokens, strict=True)
+    )
+
+
+@dataclass(frozen=True)
+class _Evidence:
+    """What table, ledger and logs say of the slices, before any query plan is made: each slice's token, in the order
+    asked for, and by their labels the last run and the inputs it read. `changes` of each table that one of them read,
+    `unwatched` those that make no slice stale. `code`: the hash of the code as it is now; `code_changes`: what is
+    other in it, by the hash of what was published. `displaced`: the labels of slices that lost rows to others;
+    `taken_back`: of those whose table was another task's since."""
+
+    tokens: tuple[SliceToken, ...]
+    runs: Mapping[str, RunRecord]
+    inputs: Mapping[str, Sequence[InputRecord]]
+    changes: Mapping[str, _Change | None]
+    unwatched: frozenset[str]
+    code: str
+    code_changes: Mapping[str, str]
+    cut: StoredCut
+    displaced: Collection[str]
+    taken_back: Collection[str]
+
+
+def _read(context: RunContext, task: Task, slices: Sequence[Slice], session: Any) -> _Evidence:
     names = [token_name(context.project.id, task.first_name, slice_.label) for slice_ in slices]
     target = context.target_of(task.target, session)
     published = target.published(task.target, names)
     refuse_taken(context.project.id, task, published.owners)
-    tokens = [SliceToken(n, s.label, published.generations[n]) for s, n in zip(slices, names, strict=True)]
+    tokens = tuple(SliceToken(n, s.label, published.generations[n]) for s, n in zip(slices, names, strict=True))
     cut = stored_cut(context, task, target, published)
-    runs = {run.label: run for run in context.ledger.runs(task.name)}
-    others = made_by_others(context, task, target, tokens, runs)
+    recorded = {run.label: run for run in context.ledger.runs(task.name)}
+    others = made_by_others(context, task, target, tokens, recorded)
     held = context.ledger.inputs(task.name)
     changes = _changes(context, task, slices, held, session)
-    tables, declared = _tables(changes), DeclaredInputs(context.places, task)
-    ignored = _not_watched(context, task, changes)
-    code, left = context.code_of(task), displaced(context.ledger, task)
-    other_code = code_changes(context.ledger, task, code, (run.intention for run in runs.values()))
+    unwatched, code, left = _not_watched(context, task, changes), context.code_of(task), displaced(context.ledger, task)
+    other_code = code_changes(context.ledger, task, code, (run.intention for run in recorded.values()))
+    runs = _as_published(recorded, tokens, others)
+    made = [(token, _made(runs.get(token.label))) for token in tokens]
+    back = taken_back(context, task, target, made, published.owners)
+    return _Evidence(tokens, runs, held, changes, unwatched, code.hash, other_code, cut, left, back)
+
+
+def _as_published(
+    recorded: Mapping[str, RunRecord], tokens: Iterable[SliceToken], others: Collection[str]
+) -> dict[str, RunRecord]:
+    """The runs by label; without intention and version where the table holds another publish than the ledger's, whose
+    inputs are not on record. `others`: slices that others have published."""
+    runs = dict(recorded)
     for token in tokens:
         run = runs.get(token.label)
         if run is not None and (run.generation != token.generation or token.label in others):
-            # The table knows better, and its inputs are not on record.
             runs[token.label] = replace(run, intention=None, version=None)
-    made = [(token, _made(runs.get(token.label))) for token in tokens]
-    back = taken_back(context, task, target, made, published.owners)
-    found = []
-    for slice_, (token, known) in zip(slices, made, strict=True):
-        run, generation = runs.get(slice_.label), token.generation
-        inputs = held.get(slice_.label, ())
-        reason = (_reason(changes, slice_, inputs, ignored) or declared.change(slice_, inputs)) if generation else None
-        intention = run.intention if run is not None and generation and reason is None else None
-        if intention is not None and intention.code == code.hash and plans.asked(task):
-            reason = plans.reason(slice_, inputs, intention, tables)
-        recut = cut.doubts(generation, known.version)
-        now = _Present(code.hash, other_code, reason, recut, slice_.label in left, slice_.label in back)
-        versions = _versions(inputs, changes)
-        found.append(LookedSlice(_status(task, token, run, now), _differs(token, run, now), versions))
-    return tuple(found)
+    return runs
+
+
+def _why_changed(
+    slice_: Slice, token: SliceToken, evidence: _Evidence, declared: DeclaredInputs, plans: Plans | None
+) -> str | None:
+    """Why what a published slice reads may not be what it was; None if it is, or if the slice is not published. Reads
+    declared files, and asks `plans`, if they are given, where all else is the same."""
+    run, inputs = evidence.runs.get(slice_.label), evidence.inputs.get(slice_.label, ())
+    if not token.generation:
+        return None
+    why = _reason(evidence.changes, slice_, inputs, evidence.unwatched) or declared.change(slice_, inputs)
+    intention = run.intention if run is not None and why is None else None
+    if intention is not None and intention.code == evidence.code and plans is not None:
+        return plans.reason(slice_, inputs, intention, _tables(evidence.changes))
+    return why
+
+
+def _judged(task: Task, token: SliceToken, evidence: _Evidence, changed: str | None) -> JudgedSlice:
+    """Pure. `changed`: why its inputs may not be what they were."""
+    label = token.label
+    run = evidence.runs.get(label)
+    recut = evidence.cut.doubts(token.generation, _made(run).version)
+    lost, back = label in evidence.displaced, label in evidence.taken_back
+    now = _Present(evidence.code, evidence.code_changes, changed, recut, lost, back)
+    versions = _versions(evidence.inputs.get(label, ()), evidence.changes)
+    return JudgedSlice(_status(task, token, run, now), _differs(token, run, now), versions)
 
 
 def _made(run: RunRecord | None) -> Provenance:
@@ -98,10 +148,10 @@ def _made(run: RunRecord | None) -> Provenance:
 
 @dataclass(frozen=True)
 class _Present:
-    """What a slice would be made of now: by this code; `code_changes`: what
-    is other in it, by the hash of what was published; `changed`: why its inputs may not be what they were. `recut`:
-    whether slices that were cut differently may have overwritten it. `displaced`: whether rows of it were, by other
-    slices'. `taken_back`: whether the table was another task's since."""
+    """How one slice stands now. `code`: the hash of the task's code; `code_changes`: what is other in it than in the
+    code of each hash that was published; `changed`: why the slice's inputs may not be what they were, None if they are.
+    `recut`: slices that were cut differently may have overwritten it; `displaced`: it lost rows to other slices;
+    `taken_back`: the table was another task's since it was published."""
 
     code: str
     code_changes: Mapping[str, str]
@@ -133,11 +183,9 @@ def _state(token: SliceToken, run: RunRecord | None, now: _Present) -> SliceStat
     published = run.intention if run is not None else None
     # What was published without its inputs is not the same as anything.
     inputs = (published.inputs or "") if published is not None and now.changed is None else ""
-    present = Intention(now.code, inputs)
     other = now.code_changes.get(published.code) if published is not None else None
-    return SliceState(
-        *(token.label, token.generation, published, present, None), now.recut, now.displaced, now.taken_back, other
-    )
+    state = SliceState(token.label, token.generation, published, Intention(now.code, inputs))
+    return replace(state, recut=now.recut, displaced=now.displaced, taken_back=now.taken_back, code_change=other)
 
 
 def _differs(token: SliceToken, run: RunRecord | None, now: _Present) -> str | None:

@@ -12,7 +12,8 @@ from typing import Any
 
 from twice.core.failure.interruption import interruption
 from twice.core.failure.root_cause import in_one_line
-from twice.core.ledger.record import RunRecord, Shown
+from twice.core.ledger.found import Shown
+from twice.core.ledger.record import RunRecord
 from twice.core.ports import Target
 from twice.core.table.token import SliceToken, token_name
 from twice.core.task import Task

@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from twice.core.ledger.found import FoundPublish
 from twice.core.ledger.outbox import PublishedGeneration, prepare
-from twice.core.ledger.record import Adopted, AttemptRecord, AttemptState, Facts, RunRecord, SliceRecord, aim_of
+from twice.core.ledger.record import AttemptRecord, AttemptState, Facts, RunRecord, SliceRecord, aim_of
 from twice.core.ports import Target
 from twice.core.table.token import CommitNote, Intention, SliceToken, token_name
 from twice.core.task import Task
@@ -50,11 +51,11 @@ def catch_up(context: RunContext, task: Task, target: Target, token: SliceToken,
         # It has no effects of its own: those that this ledger may not know of are of the publish below it.
         below = replace(token, generation=generation - 1)
         catch_up(context, task, target, below, _of_this_table(task, target, below, known))
-        context.ledger.adopt(task.name, [Adopted(label, generation, attempt, version=version)])
+        context.ledger.record_found(task.name, [FoundPublish(label, generation, attempt, version=version)])
         return Provenance(None, version)
     if note and note.kind == "adopt":
         # Nothing was ever sent for it, and nothing is: it was there before twice.
-        context.ledger.adopt(task.name, [Adopted(label, generation, attempt, intention, version)])
+        context.ledger.record_found(task.name, [FoundPublish(label, generation, attempt, intention, version)])
         return Provenance(intention, version)
     # Of this very table: one that was copied with its log names the attempts of the table it was copied from.
     ours = context.ledger.attempt(attempt, task.name) if attempt else None
@@ -68,7 +69,9 @@ def catch_up(context: RunContext, task: Task, target: Target, token: SliceToken,
     if recorded is None:
         forget_effects(context, task, {label: generation})
     rows, fingerprint = (recorded.rows, recorded.fingerprint) if recorded else (None, None)
-    context.ledger.adopt(task.name, [Adopted(label, generation, attempt, intention, version, rows, fingerprint)])
+    context.ledger.record_found(
+        task.name, [FoundPublish(label, generation, attempt, intention, version, rows, fingerprint)]
+    )
     return Provenance(intention, version)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass
 
 from twice.core.ledger.record import AcceptedSlice
 from twice.core.slice import Slice
@@ -13,17 +12,10 @@ from twice.runtime.context import RunContext
 from twice.runtime.staleness.kept import keeps, kept_slices
 from twice.runtime.staleness.settle_above import settle_above
 from twice.runtime.staleness.stale import Stale
+from twice.runtime.upkeep.human_decision import HumanDecision
 
 
-@dataclass(frozen=True)
-class Acceptance:
-    """Who accepted it, and why. Kept in the ledger."""
-
-    by: str
-    reason: str
-
-
-def accept(context: RunContext, task: Task, wanted: Slice | None, acceptance: Acceptance) -> tuple[Stale, ...]:
+def accept(context: RunContext, task: Task, wanted: Slice | None, decision: HumanDecision) -> tuple[Stale, ...]:
     """What was accepted: all that is kept of the task, or one slice. It is not named again until its inputs are
     published again. No table is touched, and how its last run ended stays on record; accepted twice, there is nothing
     left the second time. A run that publishes meanwhile is not what was looked at, and is not accepted.
@@ -45,7 +37,7 @@ def accept(context: RunContext, task: Task, wanted: Slice | None, acceptance: Ac
     found = [each for each in kept_slices(context.project, ledger, task) if wanted in (None, each.slice)]
     if found:
         what = [AcceptedSlice(each.slice.label, published[each.slice.label], versions) for each in found]
-        why = f"accepted as it is by {acceptance.by}: {acceptance.reason}"
+        why = f"accepted as it is by {decision.by}: {decision.reason}"
         ledger.record_acceptance(task.name, uuid.uuid4().hex, context.holder, why, what)
     return tuple(found)
 

@@ -11,7 +11,8 @@ from functools import partial
 from typing import Any
 
 from twice.core.failure.failpoints import Crash
-from twice.core.ledger.record import Adopted
+from twice.core.ledger.found import FoundPublish
+from twice.core.names.first_few import first_few
 from twice.core.ports import Frame, Landed, Shape, Staged, Target
 from twice.core.results.summary import counted
 from twice.core.slice import WHOLE
@@ -20,11 +21,11 @@ from twice.core.table.rebuild import side_table
 from twice.core.table.token import ADOPTED, CommitNote, Intention, token_name
 from twice.core.task import Task
 from twice.core.write import AppendRows, ReplaceTable, WritePlan
-from twice.errors import UNCHANGED, StageMismatch, Superseded, TableChanged, TwiceError, UsageError
+from twice.errors import UNCHANGED, StageMismatch, Superseded, TableChanged, UsageError
 from twice.runtime.context import RunContext
 from twice.runtime.rebuild.copy import copy_aside
 from twice.runtime.run.commit import commit
-from twice.runtime.run.landing import Landing, Wording
+from twice.runtime.run.landing import Landing, Wording, settling
 from twice.runtime.table.cut import stored_cut
 from twice.runtime.table.owner import refusal_of
 from twice.runtime.table.side_table import drop_copy, held_side
@@ -182,19 +183,15 @@ def _declare(
     note = CommitNote(staged.attempt, "adopt", moved, intentions, why=why, beside=move if intentions else {})
     landing = Landing(task.name, lambda facts, _: _record(context, task, note, facts.version), _WORDING)
     try:
-        end = commit(landing, target, staged, expected, note)
-        if isinstance(end, Landed):
-            landing.record()
-            landing.remove_unused()
-            return end.version
-    except BaseException as error:
-        if isinstance(error, Crash):
-            raise
-        landing.settle()
-        if isinstance(error, TableChanged) and landing.absent:
+        with settling(landing):
+            end = commit(landing, target, staged, expected, note)
+            if isinstance(end, Landed):
+                landing.record()
+                landing.remove_unused()
+                return end.version
+    except TableChanged as error:
+        if landing.absent:
             raise _written_meanwhile(task) from error
-        if isinstance(error, TwiceError):
-            raise landing.final_error(error.at(task.name)) from error
         raise
     raise Superseded(
         _what_moved(expected, end.published.generations),
@@ -208,8 +205,7 @@ def _what_moved(expected: Mapping[str, int], found: Mapping[str, int]) -> str:
     names = sorted(name for name, generation in found.items() if generation != expected.get(name, 0))
     labels = [name.split("/", 3)[3] for name in names if name.startswith(TOKENS)]
     if labels:
-        more = f" and {len(labels) - 3} more" if len(labels) > 3 else ""
-        return f"{', '.join(labels[:3])}{more} {'was' if len(labels) == 1 else 'were'} published while it was adopted"
+        return f"{first_few(labels)} {'was' if len(labels) == 1 else 'were'} published while it was adopted"
     if LAST_TAKEOVER in names:
         return "the table was taken over by a task while it was adopted"
     if any(name.startswith(CUTS) for name in names):
@@ -229,11 +225,11 @@ def _written_meanwhile(task: Task) -> TableChanged:
 def _record(context: RunContext, task: Task, note: CommitNote, version: int | None) -> None:
     prefix = token_name(context.project.id, task.first_name, "")
     found = [
-        Adopted(name.removeprefix(prefix), generation, note.attempt, note.intentions[name], version)
+        FoundPublish(name.removeprefix(prefix), generation, note.attempt, note.intentions[name], version)
         for name, generation in note.generations.items()
         if name in note.intentions
     ]
-    context.ledger.adopt(task.name, found)
+    context.ledger.record_found(task.name, found)
     context.ledger.record_takeover(task.name, note.attempt, context.holder, note.why or "", "adopt")
 
 

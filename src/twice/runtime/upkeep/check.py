@@ -24,7 +24,7 @@ from twice.runtime.context import RunContext
 from twice.runtime.table.old_tables import left_open
 from twice.runtime.table.owner import refusal_of
 from twice.runtime.table.settle import passed_at, stopped_reporting
-from twice.runtime.upkeep.rebuild import tokens_of
+from twice.runtime.upkeep.rebuild_ledger import tokens_of
 
 
 @dataclass(frozen=True)

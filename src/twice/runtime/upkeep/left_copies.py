@@ -13,8 +13,8 @@ from twice.core.task import Task
 from twice.errors import DeclarationError
 from twice.runtime.context import RunContext
 from twice.runtime.holder import is_gone
+from twice.runtime.rebuild.exchange import exchanged_before
 from twice.runtime.rebuild.plan import Rebuild
-from twice.runtime.rebuild.swap import swapped_before
 from twice.runtime.table.garbage import why_unreadable
 from twice.runtime.table.side_table import SideTable, drop_side, held_side
 
@@ -62,9 +62,9 @@ def _why_kept(context: RunContext, task: Task, target: Target, held: SideTable) 
         return None if dead else f"{held.holder} may be at work on it; the next adopt or rebuild drops it"
     rebuild = Rebuild(context, context, task)
     prefix = rebuild.side_token("")
-    tokens = target.tokens(rebuild.side.target, prefix)
+    tokens = target.tokens(rebuild.side_task.target, prefix)
     filled = {name.removeprefix(prefix): each.generation for name, each in tokens.items()}
-    if filled and dead and swapped_before(rebuild, target, filled, held.id) is not None:
+    if filled and dead and exchanged_before(rebuild, target, filled, held.id) is not None:
         return None
     slices = counted(len(filled), "slice")
     return f"{slices} of a rebuild are in it: go on with twice rebuild {task.name}, or drop it with --abandon"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from dataclasses import dataclass, replace
 
 from twice.core.failure.failpoints import Point, hit
@@ -16,10 +15,10 @@ from twice.core.task import Task
 from twice.core.write import AppendRows
 from twice.errors import MAY_BE_MOVED, MOVED, DeclarationError, Superseded, UsageError
 from twice.runtime.context import RunContext, Trace
-from twice.runtime.run.attempt import releasing_on_interrupt, reported
+from twice.runtime.run.attempt import claimed, reported
 from twice.runtime.run.commit import commit
 from twice.runtime.run.landing import Wording
-from twice.runtime.run.lease import beating, claim_slices
+from twice.runtime.run.lease import beating
 from twice.runtime.staleness.kept import carried
 from twice.runtime.table.owner import refusal_of
 from twice.runtime.table.settle import look
@@ -93,12 +92,9 @@ def reset_mark(context: RunContext, task: Task, reset: Reset) -> tuple[Mark, Mar
     aim = aim_of(task, reset.to)
     plan = make_write_plan(context.project.id, task, (scope.only,))
     plan = replace(plan, write=AppendRows(plan.slices))
-    attempt = uuid.uuid4().hex
     context.progress.begins("moving the mark", task.name)
-    with releasing_on_interrupt(context, attempt):
-        claim = claim_slices(context, task, plan, RunRequest("reset"), attempt)
-    trace = Trace(context.clock)
-    with reported(context, claim, trace, _WORDING) as landing, beating(context, claim) as heartbeat:
+    claim = claimed(context, task, plan, RunRequest("reset"))
+    with reported(context, claim, Trace(context.clock), _WORDING) as landing, beating(context, claim) as heartbeat:
         target = context.target_of(task.target, context.engine.fresh())
         found = look(context, task, plan, target, claim.attempt)
         before = _mark(context, task, target, found.generations[scope.only.label], found.version)

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from twice.core.failure.failpoints import Crash
 from twice.core.ports import Landed, Lost, Target
 from twice.core.slice import WHOLE
 from twice.core.table.owner import LAST_TAKEOVER, Owner, owner_of, takeover_token
 from twice.core.table.token import CommitNote, token_name
 from twice.core.task import Task
 from twice.core.write import AppendRows, WritePlan
-from twice.errors import Superseded, TwiceError, UsageError
+from twice.errors import Superseded, UsageError
 from twice.runtime.context import RunContext
 from twice.runtime.run.commit import commit
-from twice.runtime.run.landing import Landing, Wording
+from twice.runtime.run.landing import Landing, Wording, settling
 from twice.runtime.table.owner import describe_owner
 from twice.runtime.table.taken_back import moved_by_takeover
+from twice.runtime.upkeep.human_decision import HumanDecision
 
 _WORDING = Wording(
     landed="taken over",
@@ -30,14 +30,6 @@ _WORDING = Wording(
 )
 
 
-@dataclass(frozen=True)
-class Takeover:
-    """Who took it over, and why. Kept in the table's commit and in the ledger."""
-
-    by: str
-    reason: str
-
-
 def other_owners_of(context: RunContext, task: Task) -> Mapping[str, int]:
     """The other tasks that own slices of the table, described for people, and how many slices each. Changes nothing."""
     return {
@@ -45,7 +37,7 @@ def other_owners_of(context: RunContext, task: Task) -> Mapping[str, int]:
     }
 
 
-def take_over(context: RunContext, task: Task, takeover: Takeover) -> Mapping[str, int]:
+def take_over(context: RunContext, task: Task, decision: HumanDecision) -> Mapping[str, int]:
     """Give the table to this task; whose slices it held, and how many. No row is touched. A second call finds nothing
     to take over.
 
@@ -57,8 +49,8 @@ def take_over(context: RunContext, task: Task, takeover: Takeover) -> Mapping[st
     target, other_owners = _other_owners(context, task)
     for other, count in other_owners.items():
         slices = f"{count:,} slice{'' if count == 1 else 's'}"
-        why = f"{task.target} taken over from {describe_owner(context.project.id, other)} ({slices}) by {takeover.by}: "
-        _commit(context, task, target, other, why + takeover.reason)
+        why = f"{task.target} taken over from {describe_owner(context.project.id, other)} ({slices}) by {decision.by}: "
+        _commit(context, task, target, other, why + decision.reason)
     return {describe_owner(context.project.id, other): count for other, count in other_owners.items()}
 
 
@@ -88,18 +80,11 @@ def _commit(context: RunContext, task: Task, target: Target, other: Owner, why: 
     landing = Landing(
         task.name, lambda *_: context.ledger.record_takeover(task.name, attempt, context.holder, why), _WORDING
     )
-    try:
+    with settling(landing):
         end = commit(landing, target, staged, before.generations, CommitNote(attempt, "takeover", moved, why=why))
         if isinstance(end, Landed):
             landing.record()
             landing.remove_unused()
-    except BaseException as error:
-        if isinstance(error, Crash):
-            raise
-        landing.settle()
-        if isinstance(error, TwiceError):
-            raise landing.final_error(error.at(task.name)) from error
-        raise
     if isinstance(end, Lost):
         raise Superseded(
             "the table's slices were published, or it was taken over, meanwhile",

@@ -75,7 +75,7 @@ def _folders(files: Any, root: Any, table: Table, slices: Sequence[Slice]) -> It
             yield status.getPath()
     everywhere = any(slice_.bounds is None for slice_ in slices)
     if everywhere:
-        yield from _everywhere(files, root)  # a swap that was given up may have staged another layout
+        yield from _everywhere(files, root)  # an exchange that was given up may have staged another layout
     elif not table.partition_columns:
         yield root
     elif len(table.partition_columns) > 1:

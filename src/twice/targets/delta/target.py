@@ -21,7 +21,7 @@ from twice.targets.active_session import as_active_session
 from twice.targets.delta import create, leftovers
 from twice.targets.delta.create import check_free
 from twice.targets.delta.handle import TableHandle
-from twice.targets.delta.internal import append, replace, swap, upsert
+from twice.targets.delta.internal import append, exchange, replace, upsert
 from twice.targets.delta.lock import Waiting, locked
 from twice.targets.delta.log.changes import foreign_changes, touched_rows
 from twice.targets.delta.log.history import CommitHistory
@@ -159,7 +159,7 @@ class DeltaTarget:
             intent = self._as_it_is(table) if into is None else into.handle
             if isinstance(plan.write, ReplaceTable):
                 side = self._table_handle(TableName(plan.write.side, table.format))
-                return swap.stage(self._table_handle(table), side, intent.table, plan, attempt)
+                return exchange.stage(self._table_handle(table), side, intent.table, plan, attempt)
             return self._stage(self._table_handle(table), intent, frame, plan, attempt)
 
     def duplicates(self, staged: Staged, columns: Sequence[str]) -> int | None:  # noqa: ARG002 - Spark counts files
@@ -191,7 +191,7 @@ class DeltaTarget:
     def check_exchange(self, table: TableName) -> None:
         with as_active_session(self._session):
             held, _ = self._existing(table)
-            swap.refuse_exchange(table.name, held, None if self._internal else _SWITCHED_OFF)
+            exchange.refuse_exchange(table.name, held, None if self._internal else _SWITCHED_OFF)
 
     def drop_side(self, table: TableName, token_name: str) -> None:
         """Dying here leaves the table whole, or files without a log, which the next call removes."""

@@ -281,7 +281,7 @@ class MemoryTarget:
         return Staged(table, plan, attempt, len(rows.rows), counts, names, handle=Stage(files, into))
 
     def _newer(self, staged: Staged) -> dict[str, int]:
-        """Slices of the task that were published since the swap of its table was planned."""
+        """Slices of the task that were published since the exchange of its table was planned."""
         verb = staged.plan.write
         if not isinstance(verb, ReplaceTable):
             return {}

@@ -40,9 +40,9 @@ from twice.targets.postgres.read.snapshot import Snapshots
 from twice.targets.postgres.server.errors import explained, sqlstate_of
 from twice.targets.postgres.server.names import check_columns, relation_of
 from twice.targets.postgres.server.server import Connection, Limits, Server
-from twice.targets.postgres.swap.dependents import refuse_dependents
 from twice.targets.postgres.table import Intent, Table, find, intend
-from twice.targets.postgres.write.exchange import drop_side, stage_table
+from twice.targets.postgres.write.exchange.dependents import refuse_dependents
+from twice.targets.postgres.write.exchange.exchange import drop_side, stage_table
 from twice.targets.postgres.write.measure import analyse, count, deduplicate, duplicates
 from twice.targets.postgres.write.publish import publish
 from twice.targets.postgres.write.stage import Stage, check_whole, drop, loading_of, open_stage, seal

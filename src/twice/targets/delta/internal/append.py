@@ -15,7 +15,7 @@ from twice.targets.delta.log.table import Intent, why_untouchable
 from twice.targets.delta.log.transaction import Transaction
 from twice.targets.delta.write.fit import fitted, gathered
 from twice.targets.delta.write.manifest import DataFile, file_of, in_all
-from twice.targets.delta.write.publish import Publishing, Stage, Work, begun, locked_swap
+from twice.targets.delta.write.publish import Publishing, Stage, Work, begun, locked_compare_and_swap
 
 
 def stage(table_handle: TableHandle, into: Intent, frame: DataFrame, plan: WritePlan, attempt: str) -> Staged:
@@ -42,7 +42,7 @@ def stage_nothing(table_handle: TableHandle, into: Intent, plan: WritePlan, atte
 
 def publish(publishing: Publishing) -> Landed | Lost:
     """Dying before Delta's commit publishes nothing, after it everything."""
-    return locked_swap(publishing, _work)
+    return locked_compare_and_swap(publishing, _work)
 
 
 def _work(transaction: Transaction, staged: Staged) -> Work:

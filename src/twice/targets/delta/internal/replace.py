@@ -15,7 +15,7 @@ from twice.targets.delta.log.table import Intent
 from twice.targets.delta.log.transaction import Transaction
 from twice.targets.delta.write.fit import fitted
 from twice.targets.delta.write.manifest import SliceType, count, file_of, verify
-from twice.targets.delta.write.publish import Publishing, Stage, Work, locked_swap
+from twice.targets.delta.write.publish import Publishing, Stage, Work, locked_compare_and_swap
 
 
 def stage(table_handle: TableHandle, into: Intent, frame: DataFrame, plan: WritePlan, attempt: str) -> Staged:
@@ -33,7 +33,7 @@ def stage(table_handle: TableHandle, into: Intent, frame: DataFrame, plan: Write
 
 def publish(publishing: Publishing) -> Landed | Lost:
     """Dying before Delta's commit publishes nothing, after it everything."""
-    return locked_swap(publishing, _work)
+    return locked_compare_and_swap(publishing, _work)
 
 
 def _work(transaction: Transaction, staged: Staged) -> Work:

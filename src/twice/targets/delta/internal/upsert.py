@@ -25,7 +25,7 @@ from twice.targets.delta.log.table import Intent
 from twice.targets.delta.log.transaction import Transaction
 from twice.targets.delta.write.fit import fitted, gathered
 from twice.targets.delta.write.manifest import SliceType, at_paths, count, file_of, in_all
-from twice.targets.delta.write.publish import Publishing, Stage, Work, begun, check_present, swap
+from twice.targets.delta.write.publish import Publishing, Stage, Work, begun, check_present, compare_and_swap
 from twice.targets.delta.write.row_diff import Before, RowDiff, compared, in_all_changes
 from twice.targets.delta.write.survivors import survivors
 
@@ -53,7 +53,9 @@ def publish(publishing: Publishing) -> Landed | Lost:
     """The heavy work comes before the lock: files that belong to one version are written, and committed only if
     nobody changed a row since. Dying before Delta's commit publishes nothing, after it everything."""
     table_handle, staged = publishing.table_handle, publishing.staged
-    return swap(publishing, lambda transaction: _work(table_handle, transaction, staged), table_handle.locked)
+    return compare_and_swap(
+        publishing, lambda transaction: _work(table_handle, transaction, staged), table_handle.locked
+    )
 
 
 def _work(table_handle: TableHandle, transaction: Transaction, staged: Staged) -> Work:

@@ -57,7 +57,7 @@ def stage(table_handle: TableHandle, into: Intent, frame: DataFrame, plan: Write
 def publish(publishing: Publishing) -> Landed | Lost:
     """Dying before Delta's commit publishes nothing, after it everything."""
     table_handle, staged = publishing.table_handle, publishing.staged
-    return public.public_swap(publishing, lambda transaction: _work(table_handle, transaction, staged))
+    return public.public_compare_and_swap(publishing, lambda transaction: _work(table_handle, transaction, staged))
 
 
 def _work(table_handle: TableHandle, transaction: Transaction, staged: Staged) -> Work:

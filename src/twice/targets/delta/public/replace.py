@@ -24,7 +24,7 @@ from twice.targets.delta.log.table import Intent, why_untouchable
 from twice.targets.delta.log.transaction import Transaction
 from twice.targets.delta.public import copy
 from twice.targets.delta.write.fit import fitted
-from twice.targets.delta.write.publish import Publishing, Stage, Work, must_change, swap
+from twice.targets.delta.write.publish import Publishing, Stage, Work, compare_and_swap, must_change
 
 
 def stage(table_handle: TableHandle, into: Intent, frame: DataFrame, plan: WritePlan, attempt: str) -> Staged:
@@ -39,14 +39,14 @@ def publish(publishing: Publishing) -> Landed | Lost:
     """Dying before Delta's commit publishes nothing, after it everything."""
 
     def work(transaction: Transaction) -> Work:
-        call = create if transaction.table is None else _exchange
+        call = create if transaction.table is None else _replace_rows
         return Work(public=partial(call, publishing.table_handle, publishing.staged), at=transaction.version)
 
-    return public_swap(publishing, work)
+    return public_compare_and_swap(publishing, work)
 
 
-def public_swap(publishing: Publishing, work: Callable[[Transaction], Work]) -> Landed | Lost:
-    """The same swap, with the lock around Delta's own call, which writes and commits together (decision 0015).
+def public_compare_and_swap(publishing: Publishing, work: Callable[[Transaction], Work]) -> Landed | Lost:
+    """Compare-and-swap with the lock around Delta's own call, which writes and commits together (decision 0015).
     Dying before Delta's commit publishes nothing, after it everything."""
     table_handle, staged = publishing.table_handle, publishing.staged
     handle: Stage = staged.handle
@@ -55,7 +55,7 @@ def public_swap(publishing: Publishing, work: Callable[[Transaction], Work]) -> 
         todo = work(transaction)
         return replace(todo, staged=handle.copied, public=lambda note: _called(table_handle, staged, todo, note))
 
-    end = swap(publishing, ready, table_handle.locked)
+    end = compare_and_swap(publishing, ready, table_handle.locked)
     if isinstance(end, Landed):
         with suppress(Exception):  # the next run looks for what is left of it
             copy.remove(table_handle.session, table_handle.path, staged.attempt)
@@ -70,7 +70,7 @@ def create(table_handle: TableHandle, staged: Staged, note: CommitNote) -> None:
     writer.partitionBy(*handle.table.partition_columns).save(handle.path)
 
 
-def _exchange(table_handle: TableHandle, staged: Staged, note: CommitNote) -> None:
+def _replace_rows(table_handle: TableHandle, staged: Staged, note: CommitNote) -> None:
     """The slice's rows for the staged ones, with the columns that are new, in one commit."""
     handle: Stage = staged.handle
     writer = _writer(table_handle, staged, note)

@@ -93,7 +93,7 @@ class Work:
         return self.changes if self.public is None or version - 1 == self.at else None
 
 
-def swap(
+def compare_and_swap(
     publishing: Publishing,
     work: Callable[[Transaction], Work],
     lock: Callable[[], AbstractContextManager[None]] = nullcontext,
@@ -128,10 +128,10 @@ def swap(
     ) from failure
 
 
-def locked_swap(publishing: Publishing, work: Callable[[Transaction, Staged], Work]) -> Landed | Lost:
-    """As `swap`, under the table's lock from the first comparison on: for work that writes no file."""
+def locked_compare_and_swap(publishing: Publishing, work: Callable[[Transaction, Staged], Work]) -> Landed | Lost:
+    """As `compare_and_swap`, under the table's lock from the first comparison on: for work that writes no file."""
     with publishing.table_handle.locked():
-        return swap(publishing, lambda transaction: work(transaction, publishing.staged))
+        return compare_and_swap(publishing, lambda transaction: work(transaction, publishing.staged))
 
 
 def begun(table_handle: TableHandle, stage: Stage, at: int | None = None) -> Transaction:
@@ -188,7 +188,7 @@ def _commit(
 
 
 def moved(transaction: Transaction, expected: Mapping[str, int]) -> Lost | None:
-    """Compare, on the very transaction that commits and for every token: Delta then refuses to swap if one moves
+    """Compare, on the very transaction that commits and for every token: Delta then refuses to commit if one moves
     between this look and the commit."""
     found = transaction.generations(expected)
     if found == dict(expected):
@@ -198,7 +198,7 @@ def moved(transaction: Transaction, expected: Mapping[str, int]) -> Lost | None:
 
 
 def _moved_since(table_handle: TableHandle, staged: Staged, expected: Mapping[str, int]) -> Lost | None:
-    """Compare again, under the lock: that Delta refuses a swap whose token moved rests on calls that are not its API,
+    """Compare again, under the lock: that Delta refuses a commit whose token moved rests on calls that are not its API,
     and one that stops to count would publish a copy without a sound."""
     handle, read_at = staged.handle, staged.plan.read_at
     version, found = table_handle.log.generations(staged.plan.compared)

@@ -27,7 +27,7 @@ from twice.targets.postgres.server.lock import lock_alone
 from twice.targets.postgres.server.names import column
 from twice.targets.postgres.server.server import Connection, Server
 from twice.targets.postgres.table import Intent, Table, changed, establish, find, wait_for_makers
-from twice.targets.postgres.write.exchange import exchange
+from twice.targets.postgres.write.exchange.exchange import exchange
 from twice.targets.postgres.write.stage import Stage, check_whole, drop
 from twice.targets.postgres.write.verbs import carry_out
 

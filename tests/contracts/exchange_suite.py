@@ -44,7 +44,7 @@ OLD = [sale("2026-06-09", "eu", "1.00"), sale("2026-06-10", "eu", "2.00")]
 NEW: list[Row] = [(date(2026, 6, 9), "EU", 1, None), (date(2026, 6, 10), "EU", 2, "x")]
 
 
-def swap_plan(*slices: Slice, at: int) -> WritePlan:
+def exchange_plan(*slices: Slice, at: int) -> WritePlan:
     wholes = tuple(replace(WHOLE, label=slice_.label) for slice_ in slices)
     verb = ReplaceTable(wholes, SIDE.name, at, token_name("p", "revenue", ""))
     return WritePlan(verb, wholes, plan_of(*slices).token_names)
@@ -73,11 +73,11 @@ def make_side(target: Target, side: TableName = SIDE, token: str = OWNED) -> Non
         assert isinstance(target.commit(staged, {token: 0}, CommitNote("make", "rebuild", {token: 1})), Landed)
 
 
-def stage_swap(target: Target, *slices: Slice, at: int, attempt: str = "swap") -> Staged:
-    return target.stage(REVENUE, None, swap_plan(*slices, at=at), attempt)
+def stage_exchange(target: Target, *slices: Slice, at: int, attempt: str = "exchange") -> Staged:
+    return target.stage(REVENUE, None, exchange_plan(*slices, at=at), attempt)
 
 
-def commit_swap(target: Target, staged: Staged, **generations: int) -> Landed | Lost:
+def commit_exchange(target: Target, staged: Staged, **generations: int) -> Landed | Lost:
     """From generation 1 of each slice, or the one given, to the next."""
     expected = {
         name: generations.get(slice_.label.replace("-", "_"), 1)
@@ -88,7 +88,7 @@ def commit_swap(target: Target, staged: Staged, **generations: int) -> Landed | 
     return target.commit(staged, expected, CommitNote(staged.attempt, "rebuild", moved, intentions, side="the side"))
 
 
-class SwapSuite:
+class ExchangeSuite:
     @pytest.fixture
     def shop(self, harness: Harness) -> Harness:
         if not harness.appends:
@@ -103,10 +103,10 @@ class SwapSuite:
         target = shop.target()
         before = target.published(REVENUE, ())
         at = fill(shop, target, NEW, DAY, NEXT)
-        staged = stage_swap(target, DAY, NEXT, at=at)
+        staged = stage_exchange(target, DAY, NEXT, at=at)
         assert table(shop, target) == OLD
         assert staged.rows == 2
-        end = commit_swap(target, staged)
+        end = commit_exchange(target, staged)
         assert isinstance(end, Landed) and before.version is not None
         assert end.version == before.version + 1
         again = shop.target()
@@ -123,7 +123,7 @@ class SwapSuite:
     def test_the_exchanged_table_is_published_to_as_any_other(self, shop: Harness) -> None:
         target = shop.target()
         assert isinstance(
-            commit_swap(target, stage_swap(target, DAY, NEXT, at=fill(shop, target, NEW, DAY, NEXT))), Landed
+            commit_exchange(target, stage_exchange(target, DAY, NEXT, at=fill(shop, target, NEW, DAY, NEXT))), Landed
         )
         target.drop_side(SIDE, OWNED)
         again = shop.target()
@@ -135,20 +135,20 @@ class SwapSuite:
 
     def test_a_slice_that_was_published_meanwhile_stops_the_exchange(self, shop: Harness) -> None:
         target = shop.target()
-        staged = stage_swap(target, DAY, NEXT, at=fill(shop, target, NEW, DAY, NEXT))
+        staged = stage_exchange(target, DAY, NEXT, at=fill(shop, target, NEW, DAY, NEXT))
         newer = [sale("2026-06-10", "eu", "3.00")]
         assert isinstance(publish(shop, shop.target(), newer, NEXT, attempt="c"), Landed)
-        end = commit_swap(target, staged)
+        end = commit_exchange(target, staged)
         assert isinstance(end, Lost)
         assert end.published.generations[plan_of(NEXT).token_names[0]] == 2
         assert table(shop, shop.target()) == [OLD[0], *newer]
 
     def test_a_slice_that_is_new_since_stops_the_exchange(self, shop: Harness) -> None:
         target = shop.target()
-        staged = stage_swap(target, DAY, NEXT, at=fill(shop, target, NEW, DAY, NEXT))
+        staged = stage_exchange(target, DAY, NEXT, at=fill(shop, target, NEW, DAY, NEXT))
         third = [sale("2026-06-11", "eu", "4.00")]
         assert isinstance(publish(shop, shop.target(), third, THIRD, attempt="c"), Landed)
-        end = commit_swap(target, staged)
+        end = commit_exchange(target, staged)
         assert isinstance(end, Lost)
         assert end.published.generations[plan_of(THIRD).token_names[0]] == 1
         assert table(shop, shop.target()) == [*OLD, *third]
@@ -156,11 +156,11 @@ class SwapSuite:
     def test_a_watched_token_that_moved_stops_the_exchange(self, shop: Harness) -> None:
         target = shop.target()
         at = fill(shop, target, NEW, DAY, NEXT)
-        plan = watching(swap_plan(DAY, NEXT, at=at))
-        staged = target.stage(REVENUE, None, plan, "swap")
+        plan = watching(exchange_plan(DAY, NEXT, at=at))
+        staged = target.stage(REVENUE, None, plan, "exchange")
         expected = {**dict.fromkeys(plan.token_names, 1), **dict.fromkeys(plan.watched, 7)}
         moved = dict.fromkeys(plan.token_names, 2)
-        assert isinstance(target.commit(staged, expected, CommitNote("swap", "rebuild", moved)), Lost)
+        assert isinstance(target.commit(staged, expected, CommitNote("exchange", "rebuild", moved)), Lost)
         assert table(shop, target) == OLD
 
     @pytest.mark.parametrize("point", [Point.IN_STAGE, Point.BEFORE_COMMIT, Point.AFTER_COMMIT])
@@ -168,34 +168,34 @@ class SwapSuite:
         target = shop.target()
         at = fill(shop, target, NEW, DAY, NEXT)
         with armed(crash_at(point)), pytest.raises(Crash):
-            commit_swap(target, stage_swap(target, DAY, NEXT, at=at))
+            commit_exchange(target, stage_exchange(target, DAY, NEXT, at=at))
         again = shop.target()
         landed = point is Point.AFTER_COMMIT
         assert table(shop, again) == (NEW if landed else OLD)
         if not landed:
-            again.discard(REVENUE, "swap", (WHOLE,))
-            assert not shop.leftovers(REVENUE, "swap")
-            assert isinstance(commit_swap(again, stage_swap(again, DAY, NEXT, at=at, attempt="more")), Landed)
+            again.discard(REVENUE, "exchange", (WHOLE,))
+            assert not shop.leftovers(REVENUE, "exchange")
+            assert isinstance(commit_exchange(again, stage_exchange(again, DAY, NEXT, at=at, attempt="more")), Landed)
         assert table(shop, shop.target()) == NEW
 
     def test_what_a_given_up_exchange_has_staged_is_deleted_and_the_side_table_stays(self, shop: Harness) -> None:
         target = shop.target()
         at = fill(shop, target, NEW, DAY, NEXT)
-        stage_swap(target, DAY, NEXT, at=at)
-        target.discard(REVENUE, "swap", (WHOLE,))
-        assert not shop.leftovers(REVENUE, "swap")
+        stage_exchange(target, DAY, NEXT, at=at)
+        target.discard(REVENUE, "exchange", (WHOLE,))
+        assert not shop.leftovers(REVENUE, "exchange")
         assert table(shop, target) == OLD
         assert shop.seen(target, SIDE) == NEW
 
     def test_a_reader_sees_the_old_rows_or_the_new_ones(self, shop: Harness) -> None:
         target = shop.target()
-        staged = stage_swap(target, DAY, NEXT, at=fill(shop, target, NEW, DAY, NEXT))
+        staged = stage_exchange(target, DAY, NEXT, at=fill(shop, target, NEW, DAY, NEXT))
         seen: list[list[Row]] = []
-        swapped = threading.Event()
+        exchanged = threading.Event()
 
         def look() -> None:
             while True:
-                last = swapped.is_set()
+                last = exchanged.is_set()
                 seen.append(table(shop, reader))
                 if last:
                     return
@@ -204,9 +204,9 @@ class SwapSuite:
         watcher = threading.Thread(target=look)
         watcher.start()
         try:
-            assert isinstance(commit_swap(target, staged), Landed)
+            assert isinstance(commit_exchange(target, staged), Landed)
         finally:
-            swapped.set()
+            exchanged.set()
             watcher.join(60)
         assert seen[-1] == NEW
         assert all(rows in (OLD, NEW) for rows in seen)
@@ -223,7 +223,7 @@ class SwapSuite:
         with pytest.raises(DeclarationError, match="is not partitioned"):
             target.prepare(REVENUE, Shape(COLUMNS), layout_of(), False)
         at = fill(harness, target, NEW, DAY, NEXT)
-        end = commit_swap(target, stage_swap(target, DAY, NEXT, at=at), **{"2026_06_10": 0})
+        end = commit_exchange(target, stage_exchange(target, DAY, NEXT, at=at), **{"2026_06_10": 0})
         assert isinstance(end, Landed)
         again = harness.target()
         assert again.prepare(REVENUE, Shape(OTHER), layout_of(DAILY), False).shape == Shape(OTHER, "order_date")
@@ -233,14 +233,14 @@ class SwapSuite:
     def test_a_side_table_that_was_filled_further_is_taken_as_it_was_planned_or_not_at_all(self, shop: Harness) -> None:
         target = shop.target()
         at = fill(shop, target, NEW, DAY, NEXT)
-        staged = stage_swap(target, DAY, NEXT, at=at)
+        staged = stage_exchange(target, DAY, NEXT, at=at)
         fill(shop, shop.target(), [], NEXT, attempt="more")
         if shop.keeps_versions:
-            assert isinstance(commit_swap(target, staged), Landed)
+            assert isinstance(commit_exchange(target, staged), Landed)
             assert table(shop, shop.target()) == NEW
         else:
             with pytest.raises(TableChanged):
-                commit_swap(target, staged)
+                commit_exchange(target, staged)
             assert table(shop, shop.target()) == OLD
 
     def test_a_side_table_that_was_made_anew_since_is_not_taken_for_the_one_that_was_planned(
@@ -249,14 +249,14 @@ class SwapSuite:
         """It has come to the same version, with a part of the rows."""
         target = shop.target()
         at = fill(shop, target, NEW, DAY, NEXT)
-        plan = swap_plan(DAY, NEXT, at=at)
+        plan = exchange_plan(DAY, NEXT, at=at)
         assert isinstance(plan.write, ReplaceTable)
         verb = replace(plan.write, side_id=target.published(SIDE, ()).id)
         target.drop_side(SIDE, OWNED)
         assert fill(shop, shop.target(), NEW[:1], DAY, attempt="other") == at
         again = shop.target()
         with pytest.raises(TableChanged):
-            commit_swap(again, again.stage(REVENUE, None, replace(plan, write=verb), "swap"))
+            commit_exchange(again, again.stage(REVENUE, None, replace(plan, write=verb), "exchange"))
         assert table(shop, shop.target()) == OLD
 
     def test_no_other_table_is_ever_dropped(self, shop: Harness) -> None:

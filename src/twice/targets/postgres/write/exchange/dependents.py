@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from twice.core.closed import assert_never
+from twice.core.names.first_few import first_few
 from twice.errors import DeclarationError
 from twice.targets.postgres.server.server import Connection
 from twice.targets.postgres.table import Table
@@ -31,7 +32,6 @@ _FILLED = """
     SELECT attname::text FROM pg_attribute WHERE attrelid = %(oid)s AND attnum > 0 AND NOT attisdropped
     AND (attgenerated <> '' OR attidentity <> '' OR atthasdef) ORDER BY attnum
 """
-_SHOWN = 3
 
 
 def refuse_dependents(connection: Connection, table: Table, given: set[str] | None = None) -> None:
@@ -72,8 +72,7 @@ def _sentence(kind: str, names: list[str]) -> str:
 
 
 def _some(names: list[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return f"{', '.join(sorted(names)[:_SHOWN])}{more}"
+    return first_few(sorted(names))
 
 
 def _refusal(table: Table, why: str) -> DeclarationError:

@@ -1,4 +1,4 @@
-"""rebuild: a lost ledger rebuilt from what the targets remember. Their tokens are the truth."""
+"""rebuild_ledger: a lost ledger rebuilt from what the targets remember. Their tokens are the truth."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from twice.core.ledger.record import Adopted
+from twice.core.ledger.found import FoundPublish
 from twice.core.ports import Held
 from twice.core.table.token import SliceToken, token_name
 from twice.core.task import Task
@@ -15,7 +15,7 @@ from twice.runtime.table.provenance import catch_up, forget_effects, record_land
 
 
 @dataclass(frozen=True)
-class Rebuilt:
+class RebuiltRecords:
     """How many slices of a task its target holds, and of how many there is no record any more of what they came from:
     these are computed again by their next run."""
 
@@ -24,7 +24,7 @@ class Rebuilt:
     unknown: int
 
 
-def rebuild(context: RunContext, session: Any) -> tuple[Rebuilt, ...]:
+def rebuild_ledger(context: RunContext, session: Any) -> tuple[RebuiltRecords, ...]:
     """Every declared task's runs, generations and marks, from the tokens of its target. A ledger that knows more keeps
     it: nothing is moved back. A second call changes nothing. Dying in here leaves the rest for the next call.
 
@@ -49,10 +49,10 @@ def rebuild(context: RunContext, session: Any) -> tuple[Rebuilt, ...]:
         missed = {label: held for label, held in missed.items() if not (held.note and held.note.kind == "adopt")}
         unseen = {label: held for label, held in missed.items() if not _recorded(context, task, held)}
         forget_effects(context, task, {label: held.generation for label, held in unseen.items()})
-        adopted = [_adopted(context, task, label, held) for label, held in tokens.items()]
-        context.ledger.adopt(task.name, adopted)
-        unknown = sum(slice_.intention is None for slice_ in adopted)
-        found.append(Rebuilt(task.name, len(adopted), unknown))
+        publishes = [_publish_of(context, task, label, held) for label, held in tokens.items()]
+        context.ledger.record_found(task.name, publishes)
+        unknown = sum(slice_.intention is None for slice_ in publishes)
+        found.append(RebuiltRecords(task.name, len(publishes), unknown))
     return tuple(found)
 
 
@@ -73,11 +73,11 @@ def tokens_of(context: RunContext, task: Task, session: Any) -> Mapping[str, Hel
     return {name.removeprefix(prefix): held for name, held in tokens.items()}
 
 
-def _adopted(context: RunContext, task: Task, label: str, held: Held) -> Adopted:
+def _publish_of(context: RunContext, task: Task, label: str, held: Held) -> FoundPublish:
     if held.note is None:
-        return Adopted(label, held.generation)
+        return FoundPublish(label, held.generation)
     intention = held.note.intentions.get(_name(context, task, label))
-    return Adopted(label, held.generation, held.note.attempt, intention, held.version)
+    return FoundPublish(label, held.generation, held.note.attempt, intention, held.version)
 
 
 def _name(context: RunContext, task: Task, label: str) -> str:

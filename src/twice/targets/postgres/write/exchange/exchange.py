@@ -17,7 +17,9 @@ from twice.targets.postgres import state
 from twice.targets.postgres.server.lock import lock_alone
 from twice.targets.postgres.server.names import LONGEST, Relation, column, relation_of
 from twice.targets.postgres.server.server import Connection, Server
-from twice.targets.postgres.swap.carry import (
+from twice.targets.postgres.table import Intent, Table, changed, find
+from twice.targets.postgres.write.condition import outside
+from twice.targets.postgres.write.exchange.carry import (
     carry_over,
     carry_replica_identity,
     carry_rights,
@@ -25,9 +27,7 @@ from twice.targets.postgres.swap.carry import (
     rename_parts,
     replica_identity,
 )
-from twice.targets.postgres.swap.dependents import refuse_dependents
-from twice.targets.postgres.table import Intent, Table, changed, find
-from twice.targets.postgres.write.condition import outside
+from twice.targets.postgres.write.exchange.dependents import refuse_dependents
 from twice.targets.postgres.write.stage import Stage
 from twice.targets.side import another_side
 

@@ -13,13 +13,13 @@ from tests.runtime.run.test_since import source as source  # the fixture
 
 from twice import Daily, append_once, call
 from twice.core.failure.failpoints import Crash, Point, armed, crash_at
-from twice.core.ledger.record import Adopted
+from twice.core.ledger.found import FoundPublish
 from twice.core.project.project import assemble
 from twice.core.results.run import Outcome
 from twice.ledgers.ledger import Ledger
 from twice.runtime.table.garbage import collect_garbage
 from twice.runtime.upkeep.check import LedgerDifference, check
-from twice.runtime.upkeep.rebuild import Rebuilt, rebuild
+from twice.runtime.upkeep.rebuild_ledger import RebuiltRecords, rebuild_ledger
 from twice.runtime.upkeep.recover import recover
 from twice.senders.call import CallSender
 
@@ -40,7 +40,7 @@ def test_after_the_ledger_is_lost_and_rebuilt_a_run_finds_its_slices_published(
     runtime.run(declared, "2026-06-10")
     before = runtime.ledger.runs("revenue")
     lose_the_ledger(runtime, tmp_path)
-    assert rebuild(runtime.context, None) == (Rebuilt("revenue", 2, 0),)
+    assert rebuild_ledger(runtime.context, None) == (RebuiltRecords("revenue", 2, 0),)
     after = runtime.ledger.runs("revenue")
     known = [(r.label, r.generation, r.attempt, r.intention, r.version) for r in after]
     assert known == [(r.label, r.generation, r.attempt, r.intention, r.version) for r in before]
@@ -57,7 +57,7 @@ def test_rebuilding_twice_or_over_a_whole_ledger_changes_nothing(runtime: Runtim
     runtime.run(declared)
     before = runtime.ledger.runs()
     for _ in range(2):
-        assert rebuild(runtime.context, None) == (Rebuilt("revenue", 1, 0),)
+        assert rebuild_ledger(runtime.context, None) == (RebuiltRecords("revenue", 1, 0),)
         assert runtime.ledger.runs() == before
 
 
@@ -72,7 +72,7 @@ def test_rebuilding_over_a_whole_ledger_sends_the_effect_of_a_run_that_landed_wi
         runtime.run(declared)
     runtime.clock.ahead = timedelta(hours=1)
     for _ in range(2):
-        assert rebuild(runtime.context, None) == (Rebuilt("revenue", 1, 0),)
+        assert rebuild_ledger(runtime.context, None) == (RebuiltRecords("revenue", 1, 0),)
         run_ = runtime.ledger.run("revenue", "2026-06-09")
         assert run_ is not None and (run_.generation, run_.rows) == (1, 1)
     for _ in range(2):
@@ -85,7 +85,7 @@ def test_a_rebuilt_mark_goes_on_where_it_was(runtime: RuntimeSetup, source: Sour
     run(runtime, declared)
     mark, rows = reason_of(runtime, declared), copied(runtime)
     lose_the_ledger(runtime, tmp_path)
-    assert rebuild(runtime.context, None) == (Rebuilt("copy", 1, 0),)
+    assert rebuild_ledger(runtime.context, None) == (RebuiltRecords("copy", 1, 0),)
     assert reason_of(runtime, declared) == mark
     assert run(runtime, declared).outcome is Outcome.NOTHING_NEW
     assert copied(runtime) == rows
@@ -93,7 +93,7 @@ def test_a_rebuilt_mark_goes_on_where_it_was(runtime: RuntimeSetup, source: Sour
 
 def test_a_table_nobody_published_to_gives_nothing(runtime: RuntimeSetup) -> None:
     runtime.declare(revenue_task())
-    assert rebuild(runtime.context, None) == (Rebuilt("revenue", 0, 0),)
+    assert rebuild_ledger(runtime.context, None) == (RebuiltRecords("revenue", 0, 0),)
     assert runtime.ledger.runs() == ()
 
 
@@ -128,7 +128,7 @@ def test_a_check_reports_another_copy_of_the_table(runtime: RuntimeSetup, tmp_pa
     declared = runtime.declare(revenue_task())
     runtime.run(declared)
     runtime.ledger.forget("revenue", "2026-06-09")
-    runtime.ledger.adopt("revenue", [Adopted("2026-06-09", 1, attempt="other", version=1)])
+    runtime.ledger.record_found("revenue", [FoundPublish("2026-06-09", 1, attempt="other", version=1)])
     (found,) = check(runtime.context, None)
     assert found.what.startswith("generation 1 is attempt ")
     assert "other's in the ledger" in found.what

@@ -25,7 +25,7 @@ from twice.targets.delta.internal.in_place import prefix
 from twice.targets.delta.log.table import Intent, Table, exchanged, why_public
 from twice.targets.delta.log.transaction import Transaction
 from twice.targets.delta.write.manifest import file_of, in_all
-from twice.targets.delta.write.publish import Publishing, Stage, Work, locked_swap
+from twice.targets.delta.write.publish import Publishing, Stage, Work, locked_compare_and_swap
 from twice.targets.side import another_side
 
 
@@ -56,7 +56,7 @@ def stage(table_handle: TableHandle, side_handle: TableHandle, held: Table, plan
 def publish(publishing: Publishing) -> Landed | Lost:
     """Dying before Delta's commit publishes nothing, after it everything."""
     try:
-        return locked_swap(publishing, _work)
+        return locked_compare_and_swap(publishing, _work)
     except _PublishedSince as since:
         return since.lost
 

@@ -6,7 +6,6 @@ process dies. Nobody's effects are prepared for it: a rebuild sends nothing.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -16,19 +15,18 @@ from twice.core.ledger.record import AttemptState, Claim, Facts, InputRecord, Sl
 from twice.core.ports import Landed, Published, Staged, Target
 from twice.core.results.run import RunRequest
 from twice.core.slice import WHOLE, labels_of
-from twice.core.table.rebuild import filled_for
+from twice.core.table.rebuild import COPIED, filled_for
 from twice.core.table.token import CommitNote, SliceToken
 from twice.core.write import Kept, ReplaceTable, WritePlan
 from twice.errors import TableChanged, UsageError
 from twice.runtime.context import Trace
-from twice.runtime.rebuild.fill import COPIED
 from twice.runtime.rebuild.losses import refuse_lost_keys
 from twice.runtime.rebuild.plan import Rebuild, RebuildPlan, refuse_rows_of_no_slice
 from twice.runtime.rebuild.side import gone
-from twice.runtime.run.attempt import releasing_on_interrupt, reported
+from twice.runtime.run.attempt import claimed, reported
 from twice.runtime.run.commit import commit
 from twice.runtime.run.landing import Landing, Wording
-from twice.runtime.run.lease import Heartbeat, beating, claim_slices
+from twice.runtime.run.lease import Heartbeat, beating
 from twice.runtime.staleness.code_change import parts_to_keep
 from twice.runtime.table.garbage import remove_passed
 from twice.runtime.table.provenance import provenance_of
@@ -46,13 +44,13 @@ WORDING = Wording(
 
 
 @dataclass(frozen=True)
-class Swapped:
+class Exchanged:
     version: int
     slices: int
     rows: int
 
 
-def swap(rebuild: Rebuild, plan: RebuildPlan, lose_rows: int = 0) -> Swapped | TableChanged | None:
+def exchange_filled(rebuild: Rebuild, plan: RebuildPlan, lose_rows: int = 0) -> Exchanged | TableChanged | None:
     """None, and nothing changed, if a slice was published since it was filled: it is to be filled again. The same with
     the error, if others changed the table, or the side table, at the last moment. `lose_rows`: so many rows may be gone
     that no slice has computed again.
@@ -63,15 +61,12 @@ def swap(rebuild: Rebuild, plan: RebuildPlan, lose_rows: int = 0) -> Swapped | T
     names = {label: rebuild.side_token(label) for label in plan.published}
     with context.session() as session:
         target = rebuild.target(session)
-        filled = target.published(rebuild.side.target, tuple(names.values()))
+        filled = target.published(rebuild.side_task.target, tuple(names.values()))
         write = _write_plan(rebuild, plan, filled)
-        attempt = uuid.uuid4().hex
-        request = RunRequest("rebuild", rebuild.patience, silent=True)
-        with releasing_on_interrupt(context, attempt):
-            claim = claim_slices(context, task, write, request, attempt)
+        claim = claimed(context, task, write, RunRequest("rebuild", rebuild.patience, silent=True))
         trace = Trace(context.clock)
         with reported(context, claim, trace, WORDING) as landing, beating(context, claim) as heartbeat:
-            found = look(context, task, write, target, attempt)
+            found = look(context, task, write, target, claim.attempt)
             _refuse_doubted(rebuild, plan, found)
             ready = {label: filled.generations[name] for label, name in names.items()}
             if any(filled_for(number) != found.generations[label] for label, number in ready.items()):
@@ -84,18 +79,10 @@ def swap(rebuild: Rebuild, plan: RebuildPlan, lose_rows: int = 0) -> Swapped | T
             context.ledger.fix(claim, found.generations)
             landing.staging = True
             exchange = _Exchange(rebuild, claim, landing, heartbeat, target, found)
-            end = _tried(exchange, write, ready, filled.id)
-            if not isinstance(end, Swapped):
+            end = _tried(exchange, write, ready)
+            if not isinstance(end, Exchanged):
                 _give_up(rebuild, claim, landing)
             return end
-
-
-@dataclass(frozen=True)
-class _Side:
-    """The side table by its id, and the labels of the slices that were copied into it."""
-
-    id: str | None
-    copied: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -117,15 +104,13 @@ class _Exchange:
                 self.rebuild.context.ledger.discarded(self.claim.attempt)
 
 
-def _tried(
-    exchange: _Exchange, write: WritePlan, ready: Mapping[str, int], side_id: str | None
-) -> Swapped | TableChanged | None:
+def _tried(exchange: _Exchange, write: WritePlan, ready: Mapping[str, int]) -> Exchanged | TableChanged | None:
     """Dying here has exchanged the table or not."""
     try:
         with _discarding(exchange):
             facts, copied = _facts(exchange, ready)
             staged = exchange.target.stage(exchange.rebuild.task.target, None, write, exchange.claim.attempt)
-            return _exchange(exchange, staged, facts, _Side(side_id, copied))
+            return _exchange(exchange, staged, facts, copied)
     except TableChanged as error:
         return error
 
@@ -146,11 +131,13 @@ def _write_plan(rebuild: Rebuild, plan: RebuildPlan, filled: Published) -> Write
     slices = tuple(replace(WHOLE, label=slice_.label) for slice_ in made.slices)
     if filled.version is None:
         raise gone(rebuild)
-    verb = ReplaceTable(slices, rebuild.side.target.name, filled.version, rebuild.token(""), filled.id)
+    verb = ReplaceTable(slices, rebuild.side_task.target.name, filled.version, rebuild.token(""), filled.id)
     return replace(made, write=verb, slices=slices)
 
 
-def _exchange(exchange: _Exchange, staged: Staged, facts: Facts, side: _Side) -> Swapped | None:
+def _exchange(exchange: _Exchange, staged: Staged, facts: Facts, copied: frozenset[str]) -> Exchanged | None:
+    """`copied`: the labels of the slices that were copied into the side table. Dying here has exchanged the table or
+    not."""
     context, claim, found = exchange.rebuild.context, exchange.claim, exchange.found
     context.ledger.advance(claim, AttemptState.CLAIMED, AttemptState.STAGED, facts)
     hit(Point.AFTER_STAGE)
@@ -167,8 +154,8 @@ def _exchange(exchange: _Exchange, staged: Staged, facts: Facts, side: _Side) ->
         {names[each.label]: each.intention for each in facts.slices if each.intention is not None},
         why=facts.why,
         beside=found.cut.move,
-        side=side.id,
-        copied=side.copied,
+        side=_verb(staged.plan).side_id,
+        copied=copied,
     )
     end = commit(exchange.landing, exchange.target, staged, {**expected, **found.watched}, note)
     if not isinstance(end, Landed):
@@ -180,7 +167,7 @@ def _exchange(exchange: _Exchange, staged: Staged, facts: Facts, side: _Side) ->
     hit(Point.AFTER_FINISH)
     with suppress(Exception):  # what earlier tries have left; the next run looks after it else
         remove_passed(context, exchange.rebuild.task, exchange.target, tuple(found.generations))
-    return Swapped(end.version, len(found.generations), staged.rows)
+    return Exchanged(end.version, len(found.generations), staged.rows)
 
 
 def _refuse_doubted(rebuild: Rebuild, plan: RebuildPlan, found: TableState) -> None:
@@ -203,15 +190,19 @@ def _give_up(rebuild: Rebuild, claim: Claim, landing: Landing) -> None:
 
 
 def _held_to(plan: WritePlan, kept: Kept | None, version: int | None) -> WritePlan:
+    return replace(plan, write=replace(_verb(plan), kept=kept), read_at=version)
+
+
+def _verb(plan: WritePlan) -> ReplaceTable:
     assert isinstance(plan.write, ReplaceTable), plan.write
-    return replace(plan, write=replace(plan.write, kept=kept), read_at=version)
+    return plan.write
 
 
 def _facts(exchange: _Exchange, ready: Mapping[str, int]) -> tuple[Facts, frozenset[str]]:
     """What each slice was made from: as it was filled; of a copied one, as it was published before. And which were
     copied. `ready`: the numbers of the side table's tokens."""
     rebuild, found = exchange.rebuild, exchange.found
-    aside, side, labels = rebuild.aside, rebuild.side, list(ready)
+    aside, side, labels = rebuild.aside, rebuild.side_task, list(ready)
     runs = aside.ledger.runs_of(side.name, labels)
     computed_from = aside.ledger.inputs(side.name, labels)
     published_from = rebuild.context.ledger.inputs(rebuild.task.name, labels)
@@ -233,7 +224,7 @@ def _facts(exchange: _Exchange, ready: Mapping[str, int]) -> tuple[Facts, frozen
     return Facts(slices=tuple(slices), inputs=tuple(inputs), why=why, code_parts=kept), frozenset(taken)
 
 
-def swapped_before(rebuild: Rebuild, target: Target, filled: Mapping[str, int], side_id: str | None) -> int | None:
+def exchanged_before(rebuild: Rebuild, target: Target, filled: Mapping[str, int], side_id: str | None) -> int | None:
     """The version at which this very side table was exchanged already, by a process that died before it could drop it;
     None if it was not."""
     for label, number in filled.items():
