@@ -22,7 +22,8 @@ from twice.core.slice import WHOLE
 from twice.core.table.token import CommitNote, token_name
 from twice.core.task import TableName
 from twice.core.write import AppendRows, Layout, ReplaceRows, WritePlan
-from twice.engine.session.session import SessionSettings, close, embedded, run_session
+from twice.engine.session.session import close, embedded, run_session
+from twice.engine.session.spark_conf import SessionSettings
 from twice.targets.active_session import as_active_session
 from twice.targets.delta.log.log import Log
 from twice.targets.delta.target import DeltaTarget

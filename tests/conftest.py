@@ -97,7 +97,8 @@ _TINY_QUERIES = {
 def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, warehouse: Path) -> Iterator[Any]:
     """The embedded session, started once. Use `session` unless the test is about the base session itself."""
     # Imported here: unit tests must not load pyspark.
-    from twice.engine.session.session import SessionSettings, close, embedded
+    from twice.engine.session.session import close, embedded
+    from twice.engine.session.spark_conf import SessionSettings
 
     folder = tmp_path_factory.mktemp("spark")
     conf = {} if request.config.getoption("-m") == "long" else _TINY_QUERIES

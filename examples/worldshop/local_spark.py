@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from pyspark.sql import SparkSession
-from twice.engine.session.session import SessionSettings, embedded
+from twice.engine.session.session import embedded
+from twice.engine.session.spark_conf import SessionSettings
 
 
 def start(warehouse: Path, short_jobs: bool = True) -> SparkSession:

@@ -30,7 +30,8 @@ def load(spark, warehouse, batch, rows):
         print(min(start + batch, rows), flush=True)
 
 if __name__ == "__main__":
-    from twice.engine.session.session import SessionSettings, embedded
+    from twice.engine.session.session import embedded
+    from twice.engine.session.spark_conf import SessionSettings
 
     warehouse = Path(sys.argv[1])
     settings = SessionSettings(warehouse.parent / ".naive", warehouse, short_jobs=True, archive="use")

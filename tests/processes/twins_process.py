@@ -23,7 +23,8 @@ from twice.core.scope import Whole
 from twice.core.table.token import CommitNote
 from twice.core.task import TableName
 from twice.core.write import Layout, ReplaceRows, WritePlan
-from twice.engine.session.session import SessionSettings, close, embedded, run_session
+from twice.engine.session.session import close, embedded, run_session
+from twice.engine.session.spark_conf import SessionSettings
 from twice.targets.postgres.frames import spark as frames
 from twice.targets.postgres.server.server import Server
 from twice.targets.postgres.target import PostgresTarget

@@ -26,7 +26,8 @@ from tests.proof.histories.postgres_warehouses import PostgresWarehouses
 from tests.proof.histories.steps import AtCall, AtPoint, Run, Step, steps
 from tests.soak.long_run import LongRun
 
-from twice.engine.session.session import SessionSettings, close, embedded
+from twice.engine.session.session import close, embedded
+from twice.engine.session.spark_conf import SessionSettings
 
 AT_ONCE = 10
 """So many histories are drawn from one seed; then the state is kept."""

@@ -20,7 +20,8 @@ from typing import Any
 from tests.proof.known_ways import WAYS, Ground, Way, ground, wrong
 from tests.soak.result_file import keep, of_this_source
 
-from twice.engine.session.session import SessionSettings, close, embedded
+from twice.engine.session.session import close, embedded
+from twice.engine.session.spark_conf import SessionSettings
 
 
 def soak(quick: bool) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from twice.cli import (
     runs,
     setup,
     upkeep,
+    warm,
 )
 from twice.cli.display import Display, display_on
 from twice.cli.options import BETWEEN_ATTEMPTS
@@ -46,6 +47,9 @@ backfill_app = typer.Typer(
 mark_app = typer.Typer(help="How far an incremental task has read.", no_args_is_help=True, rich_markup_mode=None)
 ledger_app = typer.Typer(help="Maintain the ledger.", no_args_is_help=True, rich_markup_mode=None)
 config_app = typer.Typer(help="Show the configuration.", no_args_is_help=True, rich_markup_mode=None)
+warm_app = typer.Typer(
+    cls=warm.Started, help="Keep Spark ready, for commands that answer at once: twice warm.", rich_markup_mode=None
+)
 effects_app = typer.Typer(help="What is sent after a publish.", no_args_is_help=True, rich_markup_mode=None)
 
 app.command("init")(new_project.init)
@@ -69,6 +73,10 @@ app.command("lint")(lint.lint)
 app.command("recover")(upkeep.recover)
 app.command("gc")(upkeep.gc)
 app.command("doctor")(setup.doctor)
+app.add_typer(warm_app, name="warm")
+warm_app.command("start")(warm.start)
+warm_app.command("status")(warm.status)
+warm_app.command("stop")(warm.stop)
 app.command("takeover")(upkeep.takeover)
 app.command("accept")(upkeep.accept)
 app.command("rebuild")(rebuild.rebuild)

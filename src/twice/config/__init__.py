@@ -14,6 +14,7 @@
     master = "local[*]"
     memory = "2g"
     short_jobs = false
+    warm = ".twice/warm"                     # where `twice warm` leaves word of the Spark it keeps
     conf = { "spark.sql.shuffle.partitions" = "8" }
 
     [effects]
@@ -61,6 +62,7 @@ class SparkSettings:
     memory: str | None
     short_jobs: bool
     conf: Mapping[str, Secret]
+    warm: Path | None = None
 
     def revealed(self) -> dict[str, str]:
         """`conf` with its secrets: hand it to the session and to nothing else."""
@@ -173,6 +175,7 @@ def explain(settings: Settings) -> tuple[Explained, ...]:
         "spark.master": hide_passwords(spark.master),
         "spark.memory": spark.memory or "",
         "spark.short_jobs": str(spark.short_jobs).lower(),
+        "spark.warm": str(spark.warm or ""),
         "effects.send": str(effects.send).lower(),
         "effects.allow": ", ".join(effects.allow),
         "effects.slack_token": Secret(effects.slack_token or "").shown("slack_token"),
@@ -234,7 +237,8 @@ def _settings(written: Written, file: Path, profile: str | None, origins: Mappin
 
 def _spark(written: WrittenSpark, origin: Origins) -> SparkSettings:
     conf = {name: origin.secret(f"spark.conf.{name}", value) for name, value in written.conf.items()}
-    return SparkSettings(written.master, written.memory, written.short_jobs, conf)
+    warm = origin.path("spark.warm", written.warm) if written.warm else None
+    return SparkSettings(written.master, written.memory, written.short_jobs, conf, warm)
 
 
 def _effects(written: WrittenEffects, origin: Origins) -> EffectSettings:

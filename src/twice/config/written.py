@@ -34,6 +34,9 @@ class WrittenSpark(BaseModel):
         default=None, pattern=r"^[1-9][0-9]*[kmgtKMGT]$", description="The driver's memory, such as `2g`."
     )
     short_jobs: bool = Field(default=False, description="Starts quickly, computes slowly: for tests and small days.")
+    warm: str = Field(
+        default=".twice/warm", description="Where `twice warm` leaves word of the Spark it keeps. Empty: none is used."
+    )
     conf: dict[str, Annotated[str, BeforeValidator(_plain)]] = Field(
         default_factory=dict, description="Settings of Spark by name. May hold `${env:NAME}`."
     )
@@ -118,6 +121,7 @@ _FIXES = {
     "internal": "Say true or false: internal = false.",
     "spark.master": 'Name a master: master = "local[*]".',
     "spark.short_jobs": "Say true or false: short_jobs = true.",
+    "spark.warm": 'Name a folder, or nothing: warm = ".twice/warm".',
     "spark.memory": 'Give a number and a unit: memory = "2g".',
     "spark.conf": 'Give names and texts: conf = { "spark.sql.shuffle.partitions" = "8" }.',
     "effects.send": "Say true or false: send = true.",

@@ -12,7 +12,8 @@ from twice.core.scope import Daily
 from twice.engine.session.archive import Archive
 from twice.engine.session.jars import cache_folder, ready
 from twice.engine.session.java import find_java
-from twice.engine.session.session import SessionSettings, archive_for, close, embedded
+from twice.engine.session.session import close, embedded
+from twice.engine.session.spark_conf import SessionSettings, archive_for
 from twice.engine.spark import SparkEngine
 from twice.errors import TwiceError
 

@@ -31,7 +31,7 @@ from twice.wiring.written_tasks import WrittenTask, written_tasks
 if TYPE_CHECKING:
     from twice.core.ledger.outbox import EffectRecord
     from twice.core.ports import Engine, Sender, Target
-    from twice.engine.session.session import SessionSettings
+    from twice.engine.session.spark_conf import SessionSettings
     from twice.ledgers.ledger import Ledger
     from twice.proof.process.prover import Prover
     from twice.runtime.context import RunContext
@@ -98,9 +98,9 @@ class OpenProject:
         return session
 
     def _start(self) -> Any:
-        from twice.engine.session.session import base
+        from twice.engine.warm.attach import warm_or_own
 
-        return base(_session_settings(self.settings), self.progress)
+        return warm_or_own(session_settings(self.settings), self.progress)
 
     @cached_property
     def targets(self) -> Targets:
@@ -250,8 +250,9 @@ def session(folder: Path = Path(), profile: str | None = None) -> Any:
     return OpenProject(load(folder, profile)).spark
 
 
-def _session_settings(settings: Settings) -> SessionSettings:
-    from twice.engine.session.session import SessionSettings
+def session_settings(settings: Settings) -> SessionSettings:
+    """What this process starts Spark with."""
+    from twice.engine.session.spark_conf import SessionSettings
 
     spark = settings.spark
     conf = {name: value.reveal() for name, value in spark.conf.items()}
@@ -265,4 +266,5 @@ def _session_settings(settings: Settings) -> SessionSettings:
         memory=spark.memory,
         conf=conf,
         scratch=scratch_name(),
+        warm=spark.warm,
     )

@@ -39,7 +39,8 @@ EMBEDDED = """
 import sys
 from pathlib import Path
 from pyspark import SparkContext
-from twice.engine.session.session import SessionSettings, embedded
+from twice.engine.session.session import embedded
+from twice.engine.session.spark_conf import SessionSettings
 settings = SessionSettings(Path("a folder"), Path("ware house"), short_jobs=True, archive="use",
                            conf={"spark.hadoop.fs.s3a.secret.key": "hush"})
 spark = embedded(settings)
@@ -63,7 +64,8 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from pyspark import SparkContext
-from twice.engine.session.session import SessionSettings, embedded
+from twice.engine.session.session import embedded
+from twice.engine.session.spark_conf import SessionSettings
 embedded(SessionSettings(Path("t"), Path("w"), short_jobs=True, archive="use"))
 sys.stdout.write(str(SparkContext._gateway.proc.pid))
 sys.stdout.flush()
@@ -85,7 +87,8 @@ AGAIN = """
 import os, signal, threading
 from pathlib import Path
 from pyspark.sql import SparkSession
-from twice.engine.session.session import SessionSettings, close, embedded
+from twice.engine.session.session import close, embedded
+from twice.engine.session.spark_conf import SessionSettings
 from twice.errors import Interrupted
 settings = SessionSettings(Path("t"), Path("w"), short_jobs=True, archive="use")
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -120,7 +123,8 @@ def test_after_an_interrupted_start_the_same_process_may_start_spark_again(tmp_p
 OWN = """
 from pathlib import Path
 from pyspark.sql import SparkSession
-from twice.engine.session.session import SessionSettings, base
+from twice.engine.session.session import base
+from twice.engine.session.spark_conf import SessionSettings
 from twice.errors import EnvironmentProblem
 own = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
 try:
@@ -143,7 +147,7 @@ def test_a_session_without_delta_is_explained_and_left_alone(tmp_path: Path) -> 
 def test_a_running_session_with_delta_is_used(spark: object, tmp_path: Path) -> None:
     from pyspark.sql import SparkSession
 
-    from twice.engine.session.session import SessionSettings
+    from twice.engine.session.spark_conf import SessionSettings
 
     assert isinstance(spark, SparkSession)
     found = base(SessionSettings(tmp_path / "t", tmp_path / "w"))
@@ -162,7 +166,7 @@ def test_a_running_session_with_delta_is_used(spark: object, tmp_path: Path) -> 
 def test_what_is_not_supported_yet_is_explained_in_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str, message: str
 ) -> None:
-    from twice.engine.session.session import SessionSettings
+    from twice.engine.session.spark_conf import SessionSettings
 
     monkeypatch.setenv(name, value)
     with pytest.raises(EnvironmentProblem, match=message):
@@ -172,7 +176,8 @@ def test_what_is_not_supported_yet_is_explained_in_one_sentence(
 def test_a_jvm_that_cannot_start_is_reported_with_its_last_word(tmp_path: Path) -> None:
     code = (
         "from pathlib import Path\n"
-        "from twice.engine.session.session import SessionSettings, embedded\n"
+        "from twice.engine.session.session import embedded\n"
+        "from twice.engine.session.spark_conf import SessionSettings\n"
         "from twice.errors import EnvironmentProblem\n"
         "try:\n"
         "    embedded(SessionSettings(Path('t'), Path('w'), archive='off',"

@@ -142,7 +142,7 @@ def _delta_of(lock: jars.Lock) -> str:
 def _archive(cache: Path) -> Check:
     if any(not (cache / "jars" / jar.name).exists() for jar in jars.locked().jars):
         return Check("archive", True, "none yet: it belongs to the jars")
-    from twice.engine.session.session import archive_for
+    from twice.engine.session.spark_conf import archive_for
 
     archive = archive_for(find_java(), tuple(cache / "jars" / jar.name for jar in jars.locked().jars), cache)
     if archive.made:
@@ -184,7 +184,8 @@ def _session_checks(cache: Path, probes: Mapping[str, Probe], internal: bool) ->
 
 @contextmanager
 def _session(folder: Path, cache: Path) -> Iterator[SparkSession]:
-    from twice.engine.session.session import SessionSettings, close, embedded, existing, run_session
+    from twice.engine.session.session import close, embedded, existing, run_session
+    from twice.engine.session.spark_conf import SessionSettings
 
     running = existing()
     if running is not None:

@@ -10,9 +10,8 @@ import sys
 import uuid
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
@@ -22,70 +21,21 @@ from pyspark.sql import SparkSession
 from twice.core.ports import SILENT, Progress
 from twice.engine.session import archive as archives
 from twice.engine.session import interrupts, jars
-from twice.engine.session.java import Java, find_java, remember_packages
+from twice.engine.session.java import find_java, remember_packages
+from twice.engine.session.spark_conf import ARCHIVE, RUN_CONF, SessionSettings, archive_for, spark_conf
 from twice.engine.session.starting import starting
-from twice.engine.session.supported import (
-    DELTA_CATALOG,
-    DELTA_EXTENSION,
-    check_pieces,
-    refuse_remote,
-    refuse_remote_files,
-)
+from twice.engine.session.supported import check_pieces, refuse_remote, refuse_remote_files
 from twice.errors import EnvironmentProblem
 
-_LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 _LOG_LIMIT = 20_000_000
 TESTED_SPARK, TESTED_DELTA = "4.1", "4.4.0"
-_ARCHIVE = "spark.twice.archive"
 _RUN = "spark.twice.run"
-_SHORT_JOBS = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m", "-XX:+UseSerialGC")
-"""With one compiler Java reserves a fifth of its usual code cache. Spark compiles classes for every query: within some
-minutes it was full, and a quarter of the JVM's time went into making room in it."""
-_GIB = 1 << 30
-_PYSPARK_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+PYSPARK_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 """PySpark 4 writes every error it raises to stderr as well, as a page of JSON. We report the exception once."""
 _SHUTDOWN_S = 180.0
 """Writing a class-data archive takes its time on a busy machine; only a JVM that hangs takes longer."""
-_LOOPBACK = "127.0.0.1"
 _SUBMITTED = ("spark.driver.", "spark.master", "spark.jars", "spark.files", "spark.submit.")
 """What Spark must know before its JVM starts."""
-
-# Settings that a run's result may not depend on: the same in every run.
-_RUN_CONF = {
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.ansi.enabled": "true",
-    "spark.sql.timestampType": "TIMESTAMP_LTZ",
-    "spark.sql.caseSensitive": "false",
-    "spark.sql.legacy.timeParserPolicy": "CORRECTED",
-    # Spark 4.1 binds `:start` in its parser, and Delta 4.4's parser does not pass that on: bind it when analysing.
-    "spark.sql.legacy.parameterSubstitution.constantsOnly": "true",
-    "spark.sql.sources.partitionOverwriteMode": "STATIC",
-    "spark.databricks.delta.autoCompact.enabled": "false",
-    "spark.databricks.delta.optimizeWrite.enabled": "false",
-}
-
-
-@dataclass(frozen=True)
-class SessionSettings:
-    """`folder` gets Spark's log and scratch files (those under `scratch`, this process's own), `warehouse` the tables.
-
-    `short_jobs` trades peak speed for a quick start (tests, demo, small runs): never for big data.
-    `archive`: "make" uses the class-data archive and makes it if there is none, "use" never makes one.
-    """
-
-    folder: Path
-    warehouse: Path
-    short_jobs: bool = False
-    cores: int | None = None
-    memory: str | None = None
-    cache: Path = field(default_factory=jars.cache_folder)
-    archive: Literal["make", "use", "off"] = "make"
-    conf: Mapping[str, str] = field(default_factory=dict)
-    scratch: str = ""
-
-    @property
-    def log(self) -> Path:
-        return self.folder / "spark.log"
 
 
 def base(settings: SessionSettings, progress: Progress = SILENT) -> SparkSession:
@@ -114,7 +64,7 @@ def embedded(settings: SessionSettings, progress: Progress = SILENT) -> SparkSes
     delta = jars.ready(settings.cache, progress=progress)
     progress.begins("starting", "Spark")
     archive = archive_for(java, delta, settings.cache) if settings.archive != "off" else None
-    wanted = _conf(settings, delta, archive)
+    wanted = spark_conf(settings, delta, archive)
     settings.folder.mkdir(parents=True, exist_ok=True)
     settings.warehouse.mkdir(parents=True, exist_ok=True)
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
@@ -125,7 +75,7 @@ def embedded(settings: SessionSettings, progress: Progress = SILENT) -> SparkSes
         SparkContext.getOrCreate(_with(SparkConf(), wanted))
         start.hold_signals()
         spark = builder.getOrCreate()
-        for name in _PYSPARK_LOGGERS:
+        for name in PYSPARK_LOGGERS:
             logging.getLogger(name).setLevel(logging.CRITICAL)
         atexit.register(close, spark)
         refuse_remote_files(spark)
@@ -137,7 +87,7 @@ def run_session(base: SparkSession) -> SparkSession:
     """A session of its own for one run: nothing another run sets can change what this one computes."""
     session = base.newSession()
     session.conf.set(_RUN, uuid.uuid4().hex)
-    for key, value in _RUN_CONF.items():
+    for key, value in RUN_CONF.items():
         session.conf.set(key, value)
         if str(session.conf.get(key)) != value:
             raise EnvironmentProblem(
@@ -160,12 +110,16 @@ def close_running(progress: Progress) -> None:
 
 
 def close(spark: SparkSession, progress: Progress = SILENT) -> None:
-    """End the embedded session and wait for its JVM. A second call does nothing."""
+    """End the embedded session and wait for its JVM; leave the JVM of another process. A second call does nothing."""
     gateway: Any = SparkContext._gateway
     if gateway is None or spark._jvm is not gateway.jvm:
         return
     interrupts.give_back()
-    archive, process, end = spark.sparkContext._conf.get(_ARCHIVE), gateway.proc, gateway.shutdown
+    if gateway.proc is None:  # another process's JVM, which goes on
+        atexit.unregister(close)
+        spark.stop()
+        return
+    archive, process, end = spark.sparkContext._conf.get(ARCHIVE), gateway.proc, gateway.shutdown
     drafts = archive is not None and not archives.Archive(Path(archive)).made
     progress.begins("caching classes for faster starts" if drafts else "ending", "Spark")
     with suppress(Exception):  # a JVM that is already gone needs no stopping
@@ -203,81 +157,6 @@ def is_tested(spark: str, delta: str) -> bool:
 def delta_version(session: SparkSession) -> str:
     jvm: Any = session.sparkContext._jvm
     return str(getattr(getattr(jvm, "io.delta.package$"), "MODULE$").VERSION())
-
-
-def archive_for(java: Java, delta: tuple[Path, ...], cache: Path) -> archives.Archive:
-    return archives.archive_of(java, [*delta, *archives.spark_jars(jars.spark_home())], cache)
-
-
-def _conf(settings: SessionSettings, delta: tuple[Path, ...], archive: archives.Archive | None) -> dict[str, str]:
-    options = [
-        f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}",
-        f"-Dtwice.log.file={settings.log.absolute()}",
-        "-Duser.timezone=UTC",
-        *(archives.options(archive, settings.archive == "make") if archive else ()),
-        *(_SHORT_JOBS if settings.short_jobs else ()),
-    ]
-    cores = settings.cores or _cores()
-    ours = {
-        "spark.app.name": "twice",
-        "spark.master": f"local[{cores}]",
-        "spark.driver.memory": settings.memory or _memory(),
-        "spark.driver.extraJavaOptions": " ".join(_quoted(option) for option in options),
-        # Not spark.jars: classes of another loader than the application's cannot be archived.
-        "spark.driver.extraClassPath": os.pathsep.join(str(jar) for jar in delta),
-        "spark.driver.host": _LOOPBACK,
-        "spark.driver.bindAddress": _LOOPBACK,
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.local.dir": str(settings.folder.absolute() / "scratch" / settings.scratch),
-        "spark.sql.warehouse.dir": str(settings.warehouse.absolute()),
-        "spark.sql.catalogImplementation": "in-memory",
-        "spark.sql.extensions": DELTA_EXTENSION,
-        "spark.sql.catalog.spark_catalog": DELTA_CATALOG,
-        "spark.sql.shuffle.partitions": str(max(2, cores)),
-        "spark.databricks.delta.snapshotPartitions": "1",
-        **({_ARCHIVE: str(archive.path)} if archive and settings.archive == "make" else {}),
-        **_RUN_CONF,
-    }
-    return _joined(ours, settings.conf, delta)
-
-
-def _joined(ours: dict[str, str], theirs: Mapping[str, str], delta: tuple[Path, ...]) -> dict[str, str]:
-    """The user's settings win, except where both are lists: there they are added to ours."""
-    conf = {**ours, **theirs}
-    for key, between in (
-        ("spark.driver.extraJavaOptions", " "),
-        ("spark.driver.extraClassPath", os.pathsep),
-        ("spark.sql.extensions", ","),
-    ):
-        if theirs.get(key):
-            conf[key] = f"{ours[key]}{between}{theirs[key]}"
-    if not conf["spark.master"].startswith("local"):
-        # Executors of a cluster need the jars too, and must reach the driver.
-        conf["spark.jars"] = ",".join([*(str(jar) for jar in delta), *filter(None, [theirs.get("spark.jars")])])
-        for key in ("spark.driver.host", "spark.driver.bindAddress"):
-            if key not in theirs:
-                del conf[key]
-    return conf
-
-
-def _cores() -> int:
-    # A container may be given fewer than the machine has; macOS does not show it.
-    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 2
-
-
-def _memory() -> str:
-    """A quarter of the machine, from 1 to 8 GiB."""
-    try:
-        physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (ValueError, OSError):
-        physical = 8 * _GIB
-    return f"{min(8, max(1, physical // 4 // _GIB))}g"
-
-
-def _quoted(option: str) -> str:
-    escaped = option.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
 
 
 def _spark_conf(settings: Mapping[str, str]) -> SparkConf:

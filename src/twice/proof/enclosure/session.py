@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from pyspark.sql import SparkSession
 
 from twice.config import SparkSettings
-from twice.engine.session.session import SessionSettings, base, embedded, existing
+from twice.engine.session.session import base, embedded, existing
+from twice.engine.session.spark_conf import SessionSettings
 from twice.errors import EnvironmentProblem
 from twice.proof.enclosure.enclosure import Enclosure
 from twice.proof.enclosure.spark_writes import guard_writes

@@ -1,0 +1,70 @@
+"""Whether a command may use a warm Spark: only where it would have started the very same itself.
+
+Tasks see the working folder, the environment and Spark's settings of the JVM they run in: if one of these is another
+one, the command starts its own. What only says which terminal a command was typed in is left out.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from twice.engine.session import jars
+from twice.engine.session.java import find_java
+from twice.engine.session.spark_conf import SessionSettings, archive_for, spark_conf
+
+_ANYWHERE = Path("/")
+_EACH_ITS_OWN = ("spark.local.dir", "spark.sql.warehouse.dir", "spark.driver.memory")
+"""Each attached command has its own warehouse; scratch files and memory belong to the JVM, and no result depends on
+them."""
+_VARIABLE = "environment variable "
+_OF_THE_TERMINAL = {
+    *("_", "PWD", "OLDPWD", "SHLVL", "PS1", "PS2", "PROMPT", "PROMPT_COMMAND", "HISTFILE", "HISTSIZE", "LS_COLORS"),
+    *("TERM", "TERM_PROGRAM", "TERM_PROGRAM_VERSION", "TERM_SESSION_ID", "COLORTERM", "COLUMNS", "LINES", "WINDOWID"),
+    *("NO_COLOR", "FORCE_COLOR", "CLICOLOR", "PAGER", "LESS", "EDITOR", "VISUAL", "TMUX", "TMUX_PANE", "STY"),
+    *("DISPLAY", "WAYLAND_DISPLAY", "MAKEFLAGS", "MAKELEVEL", "MFLAGS", "VIRTUAL_ENV_PROMPT"),
+    *("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"),  # set by twice itself
+}
+_OF_TERMINALS = (
+    *("SSH_", "XDG_SESSION_", "DBUS_SESSION_", "VSCODE_", "ITERM_", "KITTY_", "WEZTERM_", "ALACRITTY_", "VTE_"),
+    *("KONSOLE_", "GNOME_TERMINAL_", "WT_", "PYTEST_", "SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_BUFFER_SIZE"),
+)
+OF_TWICE = "TWICE_"
+"""Settings of twice are compared by what they set. Workers of UDFs get those of their command; a keeper's JVM has
+none."""
+
+
+def needs(settings: SessionSettings, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """All that a command's own Spark would be started with, by the names that people have for it."""
+    delta = jars.ready(settings.cache)
+    anywhere = replace(settings, folder=_ANYWHERE, warehouse=_ANYWHERE, scratch="", archive="off", warm=None)
+    conf = spark_conf(anywhere, delta, None)
+    return {
+        "Java, or another version of Spark or Delta": archive_for(find_java(), delta, settings.cache).path.name,
+        "Python": f"{sys.executable} {sys.version}",
+        "working folder": str(Path.cwd()),
+        **{f"setting {name}": value for name, value in conf.items() if name not in _EACH_ITS_OWN},
+        **{_VARIABLE + name: value for name, value in environment.items() if not _is_of_the_terminal(name)},
+    }
+
+
+def _is_of_the_terminal(name: str) -> bool:
+    return name in _OF_THE_TERMINAL or name.startswith((*_OF_TERMINALS, OF_TWICE))
+
+
+def digests(needed: Mapping[str, str], key: str) -> dict[str, str]:
+    """What is kept of it in a file: values may be secrets."""
+    return {name: hmac.digest(key.encode(), value.encode(), "sha256").hex() for name, value in needed.items()}
+
+
+def misfit(kept: Mapping[str, str], wanted: Mapping[str, str]) -> str | None:
+    """What differs, named for people; None if nothing does. Both are digests under one key."""
+    different = sorted(name for name in {*kept, *wanted} if kept.get(name) != wanted.get(name))
+    if not different:
+        return None
+    first, *more = sorted(different, key=lambda name: name.startswith(_VARIABLE))
+    return f"another {first}" + (f", and {len(more)} more" if more else "")

@@ -1,0 +1,191 @@
+"""The process that keeps a Spark warm: it starts one, waits for commands, and ends when nobody has needed it for a
+while."""
+
+from __future__ import annotations
+
+import hmac
+import os
+import secrets
+import signal
+import socket
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from twice.engine.session.session import close, embedded
+from twice.engine.session.spark_conf import SessionSettings
+from twice.engine.warm import keeper_file
+from twice.engine.warm.fit import digests, needs
+from twice.engine.warm.keeper_file import KeeperFile
+from twice.engine.warm.line import LOOPBACK, Line
+from twice.engine.warm.served import Served
+
+_LOOK_S = 0.5
+_FULL = 0.8
+"""Of the memory that Java may use: what is still used of it when no command is attached belongs to nobody."""
+_MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Attached:
+    """A command at work."""
+
+    pid: int
+    command: str
+
+
+class Keeper:
+    def __init__(self, session: SparkSession, key: str, idle_s: float) -> None:
+        self._session = session
+        self._key = key
+        self._idle_s = idle_s
+        self._lock = threading.Lock()
+        self._attached: dict[int, Attached] = {}
+        self._served = 0
+        self._last_used = self._started = time.monotonic()
+        self._ended = threading.Event()
+        self._listening = socket.create_server((LOOPBACK, 0), backlog=32)
+
+    @property
+    def port(self) -> int:
+        return int(self._listening.getsockname()[1])
+
+    def serve(self, file: Path) -> str:
+        """Until it is no longer needed; why. `file`: by which commands find it; without it none can."""
+        threading.Thread(target=self._accept, name="twice-warm", daemon=True).start()
+        while not self._ended.wait(_LOOK_S):
+            why = self._is_over(file)
+            if why:
+                return why
+        return "asked to end"
+
+    def end(self) -> None:
+        self._ended.set()
+
+    def _is_over(self, file: Path) -> str:
+        gateway: Any = SparkContext._gateway
+        if gateway.proc.poll() is not None:
+            return "its Java has ended"
+        with self._lock:
+            if self._attached:
+                return ""
+            if time.monotonic() - self._last_used > self._idle_s:
+                return f"not used for {self._idle_s:.0f} s"
+        return "" if file.exists() else "its file is gone"
+
+    def _accept(self) -> None:
+        while True:
+            connection, _ = self._listening.accept()
+            threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
+
+    def _answer(self, connection: socket.socket) -> None:
+        line = Line(connection)
+        try:
+            asked = line.receive()
+            if asked is None or not hmac.compare_digest(str(asked.get("key")), self._key):
+                return
+            match asked.get("want"):
+                case "session":
+                    self._serve_one(line, asked)
+                case "status":
+                    line.send(self._status())
+                case "stop":
+                    self._stop(line, by_force=bool(asked.get("force")))
+        except OSError:  # who asked is gone
+            return
+        finally:
+            line.close()
+
+    def _serve_one(self, line: Line, asked: dict[str, Any]) -> None:
+        who = Attached(int(asked["pid"]), str(asked["command"]))
+        with self._lock:
+            self._attached[id(line)] = who
+            self._served += 1
+        try:
+            served = Served(self._session, str(asked["warehouse"]))
+            try:
+                line.send({"port": served.port, "secret": served.secret, "client": served.name})
+                orderly = _listen(line, served)
+            except OSError:
+                orderly = False
+            served.end(orderly=orderly)
+        finally:
+            with self._lock:
+                del self._attached[id(line)]
+                self._last_used = time.monotonic()
+            if self._is_full():
+                self.end()
+
+    def _is_full(self) -> bool:
+        """What commands have left is freed first."""
+        with self._lock:
+            if self._attached:
+                return False
+        runtime = self._runtime()
+        runtime.gc()
+        return self._used(runtime) > _FULL * int(runtime.maxMemory())
+
+    def _stop(self, line: Line, *, by_force: bool) -> None:
+        with self._lock:
+            at_work = self._at_work()
+        if not at_work or by_force:
+            self.end()
+        line.send({"attached": at_work, "ends": not at_work or by_force})
+
+    def _status(self) -> dict[str, Any]:
+        runtime = self._runtime()
+        now = time.monotonic()
+        with self._lock:
+            return {
+                "attached": self._at_work(),
+                "served": self._served,
+                "warm_s": round(now - self._started),
+                "unused_s": 0 if self._attached else round(now - self._last_used),
+                "idle_s": round(self._idle_s),
+                "used_mib": self._used(runtime) // _MIB,
+                "memory_mib": int(runtime.maxMemory()) // _MIB,
+            }
+
+    def _at_work(self) -> list[dict[str, Any]]:
+        return [{"pid": each.pid, "command": each.command} for each in self._attached.values()]
+
+    def _runtime(self) -> Any:
+        jvm: Any = self._session._jvm
+        return jvm.java.lang.Runtime.getRuntime()
+
+    def _used(self, runtime: Any) -> int:
+        return int(runtime.totalMemory()) - int(runtime.freeMemory())
+
+
+def _listen(line: Line, served: Served) -> bool:
+    """Until the command leaves, or is gone: False."""
+    while (asked := line.receive()) is not None:
+        if asked.get("want") == "leave":
+            return True
+        served.cancel()
+    return False
+
+
+def keep_warm(settings: SessionSettings, idle_s: float, ready: Any) -> str:
+    """Start Spark and serve; returns why it ended. `ready` is called when commands can attach."""
+    needed = needs(settings)  # before Spark: PySpark changes the environment of whoever starts it
+    key = secrets.token_hex(32)
+    session = embedded(settings)
+    keeper = Keeper(session, key, idle_s)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: keeper.end())
+    session.range(1).count()
+    assert settings.warm is not None
+    keeper_file.sweep(settings.warm)
+    file = keeper_file.write(settings.warm, KeeperFile(os.getpid(), keeper.port, key, digests(needed, key)))
+    try:
+        ready()
+        return keeper.serve(file)
+    finally:
+        file.unlink(missing_ok=True)
+        close(session)

@@ -1,0 +1,59 @@
+"""The file by which commands find a keeper of a warm Spark: who reads it may have that user's code run, so it is the
+user's alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class KeeperFile:
+    """`port` is the keeper's on the loopback address, `key` what it wants to hear there. `fit`: digests under that key
+    of all that its Spark was started with."""
+
+    pid: int
+    port: int
+    key: str
+    fit: Mapping[str, str]
+
+
+def write(folder: Path, kept: KeeperFile) -> Path:
+    """Dying here leaves a file that no command can use: nobody answers at its port, or nobody reads it."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path = folder / f"{kept.pid}.json"
+    draft = path.with_suffix(".draft")
+    draft.unlink(missing_ok=True)
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        json.dump(asdict(kept), file)
+    draft.replace(path)
+    return path
+
+
+def read_all(folder: Path) -> list[tuple[Path, KeeperFile]]:
+    """Those that are this user's alone and whole."""
+    found = [(path, _read(path)) for path in sorted(folder.glob("*.json"))]
+    return [(path, kept) for path, kept in found if kept is not None]
+
+
+def _read(path: Path) -> KeeperFile | None:
+    with suppress(OSError, ValueError, TypeError), path.open() as file:
+        seen = os.fstat(file.fileno())
+        if seen.st_uid == os.getuid() and not stat.S_IMODE(seen.st_mode) & 0o077:
+            return KeeperFile(**json.load(file))
+    return None
+
+
+def sweep(folder: Path) -> None:
+    """Delete what keepers that were killed have left. A second call finds nothing."""
+    for path in folder.glob("*.json"):
+        with suppress(OSError, ValueError):
+            try:
+                os.kill(int(path.stem), 0)  # no signal: only the question
+            except ProcessLookupError:
+                path.unlink(missing_ok=True)

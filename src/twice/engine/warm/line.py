@@ -1,0 +1,66 @@
+"""What a command and a keeper say to each other: lines of JSON over a loopback connection.
+
+A command keeps its line open as long as it lives. However it ends, its operating system closes the line, and the
+keeper stops what the command has left running.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from contextlib import suppress
+from typing import Any
+
+from twice.engine.warm.keeper_file import KeeperFile
+
+LOOPBACK = "127.0.0.1"
+_PATIENCE_S = 20.0
+"""A keeper answers at once; one that was stopped (SIGSTOP) never does."""
+
+
+class Line:
+    """One end. Several threads may send."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._file = connection.makefile("r", encoding="utf-8")
+        self._sending = threading.Lock()
+
+    def send(self, message: dict[str, Any]) -> None:
+        with self._sending:
+            self._connection.sendall(json.dumps(message).encode() + b"\n")
+
+    def receive(self) -> dict[str, Any] | None:
+        """None when the other end is gone."""
+        with suppress(OSError, ValueError):
+            text = self._file.readline()
+            if text.endswith("\n"):
+                received = json.loads(text)
+                return received if isinstance(received, dict) else None
+        return None
+
+    def wait_without_end(self) -> None:
+        self._connection.settimeout(None)
+
+    def close(self) -> None:
+        with suppress(OSError):
+            self._connection.shutdown(socket.SHUT_RDWR)
+        self._file.close()
+        self._connection.close()
+
+
+def ask(kept: KeeperFile, **question: Any) -> tuple[Line, dict[str, Any]] | None:
+    """The keeper's answer and the open line; None where no keeper answers."""
+    try:
+        line = Line(socket.create_connection((LOOPBACK, kept.port), _PATIENCE_S))
+    except OSError:
+        return None
+    with suppress(OSError):
+        line.send({"key": kept.key, **question})
+        answer = line.receive()
+        if answer is not None:
+            line.wait_without_end()
+            return line, answer
+    line.close()
+    return None

@@ -1,0 +1,60 @@
+"""The connection between a command and a keeper."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+
+import pytest
+
+from twice.engine.warm import line as line_module
+from twice.engine.warm.keeper_file import KeeperFile
+from twice.engine.warm.line import LOOPBACK, Line, ask
+
+
+def listening() -> tuple[socket.socket, KeeperFile]:
+    server = socket.create_server((LOOPBACK, 0))
+    return server, KeeperFile(os.getpid(), server.getsockname()[1], "a key", {})
+
+
+def test_a_question_comes_with_the_key_and_gets_its_answer() -> None:
+    server, kept = listening()
+    heard: list[object] = []
+
+    def keeper() -> None:
+        connection, _ = server.accept()
+        other = Line(connection)
+        heard.append(other.receive())
+        other.send({"port": 1})
+        heard.append(other.receive())
+        other.close()
+
+    thread = threading.Thread(target=keeper)
+    thread.start()
+    answered = ask(kept, want="session")
+    assert answered is not None
+    line, answer = answered
+    assert answer == {"port": 1}
+    line.close()
+    thread.join(10)
+    server.close()
+    assert heard == [{"key": "a key", "want": "session"}, None]
+
+
+def test_where_nobody_answers_there_is_no_keeper(monkeypatch: pytest.MonkeyPatch) -> None:
+    server, kept = listening()
+    monkeypatch.setattr(line_module, "_PATIENCE_S", 0.2)
+    assert ask(kept, want="status") is None  # it listens and says nothing, as a stopped process does
+    server.close()
+    assert ask(kept, want="status") is None
+
+
+@pytest.mark.parametrize("text", [b"", b"{", b"[1]\n", b"not JSON\n"])
+def test_half_a_line_or_none_of_ours_is_the_end(text: bytes) -> None:
+    ours, theirs = socket.socketpair()
+    theirs.sendall(text)
+    theirs.close()
+    line = Line(ours)
+    assert line.receive() is None
+    line.close()
