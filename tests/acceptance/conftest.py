@@ -50,6 +50,8 @@ class Shop:
     """A project's folder and the ways to call `twice` in it."""
 
     root: Path
+    inside: bool = False
+    """Processes are started in the folder, as people do."""
 
     def write(self, name: str, text: str) -> Path:
         path = self.root / name
@@ -72,6 +74,7 @@ class Shop:
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
+            cwd=self.root if self.inside else None,
             env={**os.environ, **(env or {})},
         )
 

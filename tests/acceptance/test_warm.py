@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -16,7 +17,7 @@ from twice.engine.warm.keeper_file import read_all
 
 from .conftest import TOML, Shop, write_orders
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(120)
 
 DAY = ("--date", "2026-06-09")
 HELPED = """
@@ -69,46 +70,51 @@ def views(orders):
 
 
 class Warm:
-    """A keeper's folder, and the process that was started to keep it."""
+    """A keeper's folder and the project that it was started in."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, home: Path) -> None:
+        self.folder = home / "kept"
+        self.shop = Shop(home / "shop", inside=True)
+        self.fill()
 
-    def project(self, root: Path) -> Shop:
-        shop = Shop(root)
-        shop.write("twice.toml", f'{TOML}warm = "{self.folder}"\n')
-        shop.write("pipelines/udfs.py", UDFS)
-        shop.write("pipelines/helped.py", HELPED)
-        shop.write("pipelines/helper.py", "FACTOR = 10\n")
-        return shop
+    def fill(self) -> None:
+        """The project as it is at first, whatever was made of it."""
+        for part in self.shop.root.glob("*"):
+            shutil.rmtree(part) if part.is_dir() else part.unlink()
+        shutil.rmtree(self.shop.root / ".twice", ignore_errors=True)
+        self.shop.write("twice.toml", f'{TOML}warm = "{self.folder}"\n')
+        self.shop.write("pipelines/udfs.py", UDFS)
+        self.shop.write("pipelines/helped.py", HELPED)
+        self.shop.write("pipelines/helper.py", "FACTOR = 10\n")
 
-    def state(self, shop: Shop) -> Any:
-        answer = shop.call("warm", "status", "-o", "json")
-        return answer.data["warm"]
+    def put_orders(self, spark: Any) -> None:
+        rows = [(n, f"2026-06-{day:02}", "EU", "1.00") for n, day in ((1, 9), (2, 9), (3, 10))]
+        write_orders(spark, self.shop.warehouse, *rows)
+
+    def state(self) -> Any:
+        return self.shop.call("warm", "status", "-o", "json").data["warm"]
 
 
 @pytest.fixture(scope="module")
 def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warm]:
-    made = Warm(tmp_path_factory.mktemp("warm") / "kept")
-    shop = made.project(tmp_path_factory.mktemp("keeper"))
-    started = shop.spawn("warm", "--idle", "20")
+    made = Warm(tmp_path_factory.mktemp("warm"))
+    started = made.shop.spawn("warm", "--idle", "20")
     assert started.code == 0, started.err
     assert "Spark is warm now" in started.out
     yield made
-    assert shop.spawn("warm", "stop", "--force").code == 0
+    assert made.shop.spawn("warm", "stop", "--force").code == 0
 
 
 @pytest.fixture
-def kept(warm: Warm, tmp_path: Path, spark: Any) -> Shop:
-    """A project whose commands attach, with two days of orders."""
-    shop = warm.project(tmp_path / "shop")
-    rows = [(n, f"2026-06-{day:02}", "EU", "1.00") for n, day in ((1, 9), (2, 9), (3, 10))]
-    write_orders(spark, shop.warehouse, *rows)
-    return shop
+def kept(warm: Warm, spark: Any) -> Shop:
+    """A project whose commands attach, with two days of orders: in a folder that a former test had its tables in."""
+    warm.fill()
+    warm.put_orders(spark)
+    return warm.shop
 
 
-def served(warm: Warm, shop: Shop) -> int:
-    (state,) = warm.state(shop)
+def served(warm: Warm) -> int:
+    (state,) = warm.state()
     return int(state["served"])
 
 
@@ -124,7 +130,7 @@ def until(found: Callable[[], object], what: str) -> None:
 
 
 def test_a_run_attaches_and_its_code_is_new_each_time(warm: Warm, kept: Shop, spark: Any) -> None:
-    before = served(warm, kept)
+    before = served(warm)
     first = kept.spawn("run", "helped", *DAY)
     assert first.code == 0, first.err
     assert [number for _, number in rows(spark, kept, "helped")] == [10, 20]
@@ -132,21 +138,21 @@ def test_a_run_attaches_and_its_code_is_new_each_time(warm: Warm, kept: Shop, sp
     again = kept.spawn("run", "helped", *DAY)
     assert again.code == 0, again.err
     assert [number for _, number in rows(spark, kept, "helped")] == [100, 200], "the worker's old module was used"
-    assert served(warm, kept) == before + 2
+    assert served(warm) == before + 2
 
 
 def test_each_command_has_its_own_catalog_views_and_settings(warm: Warm, kept: Shop, spark: Any) -> None:
-    before = served(warm, kept)
+    before = served(warm)
     for day in ("2026-06-09", "2026-06-10"):
         answer = kept.spawn("run", "views", "--date", day)
         assert answer.code == 0, answer.err
     assert [count for _, count in rows(spark, kept, "views")] == [2, 1]
-    assert served(warm, kept) == before + 2
+    assert served(warm) == before + 2
 
 
 def test_tables_that_were_deleted_and_made_anew_are_seen_as_they_are(warm: Warm, kept: Shop, spark: Any) -> None:
     assert kept.spawn("run", "helped", *DAY).code == 0
-    subprocess.run(["rm", "-rf", str(kept.warehouse), str(kept.root / ".twice")], check=True)
+    warm.fill()
     write_orders(spark, kept.warehouse, (7, "2026-06-09", "EU", "1.00"))
     answer = kept.spawn("run", "helped", *DAY)
     assert answer.code == 0, answer.err
@@ -154,10 +160,10 @@ def test_tables_that_were_deleted_and_made_anew_are_seen_as_they_are(warm: Warm,
 
 
 def test_another_environment_starts_its_own_and_says_why(warm: Warm, kept: Shop) -> None:
-    before = served(warm, kept)
+    before = served(warm)
     answer = kept.spawn("run", "helped", *DAY, env={"AWS_PROFILE": "another"})
     assert answer.code == 0, answer.err
-    assert served(warm, kept) == before
+    assert served(warm) == before
     status = kept.spawn("warm", "status", env={"AWS_PROFILE": "another"})
     assert "it has another environment variable AWS_PROFILE" in status.out
 
@@ -167,14 +173,15 @@ def test_the_jobs_of_a_command_that_is_ended_stop_and_others_go_on(
     warm: Warm, kept: Shop, spark: Any, tmp_path: Path, number: signal.Signals
 ) -> None:
     gone, going = tmp_path / "gone", tmp_path / "going"
-    gone.mkdir(), going.mkdir()
+    gone.mkdir()
+    going.mkdir()
     ended = kept.start("run", "slow", *DAY, env={"TWICE_TEST_DWELL": str(gone)})
     other = kept.start("run", "slow", "--date", "2026-06-10", env={"TWICE_TEST_DWELL": str(going)})
     with ended, other:
         until(lambda: (gone / "reached").exists() and (going / "reached").exists(), "both are at work")
         os.kill(ended.pid, number)
         code = ended.wait(60)
-        until(lambda: len(warm.state(kept)[0]["attached"]) == 1, "the ended command is still attached")
+        until(lambda: len(warm.state()[0]["attached"]) == 1, "the ended command is still attached")
         (going / "go on").touch()
         _, err = other.communicate(timeout=100)
         assert other.returncode == 0, err
@@ -190,21 +197,21 @@ POINTS = ("in_stage", "before_commit", "after_commit", "after_publish")
 
 @pytest.mark.parametrize("point", POINTS)
 def test_a_run_killed_at_any_step_and_run_again_is_written_once(warm: Warm, kept: Shop, spark: Any, point: str) -> None:
-    before = served(warm, kept)
+    before = served(warm)
     killed = kept.spawn("run", "helped", *DAY, env={"TWICE_FAILPOINT": point})
     assert killed.code == -9
     again = kept.spawn("run", "helped", *DAY)
     assert again.code == 0, again.err
-    assert served(warm, kept) == before + 2
+    assert served(warm) == before + 2
     assert [number for _, number in rows(spark, kept, "helped")] == [10, 20]
 
 
 def test_it_is_not_ended_under_a_command_unless_it_is_said_and_commands_go_on_without_it(
     tmp_path: Path, spark: Any
 ) -> None:
-    warm = Warm(tmp_path / "kept")
-    shop = warm.project(tmp_path / "shop")
-    write_orders(spark, shop.warehouse, (1, "2026-06-09", "EU", "1.00"))
+    warm = Warm(tmp_path)
+    warm.put_orders(spark)
+    shop = warm.shop
     assert shop.spawn("warm", "status").code == 1
     assert shop.spawn("warm").code == 0
     assert "warm already" in shop.spawn("warm").out
@@ -221,21 +228,21 @@ def test_it_is_not_ended_under_a_command_unless_it_is_said_and_commands_go_on_wi
     until(lambda: not _is_alive(keeper.pid), "the keeper is still there")
     again = shop.spawn("run", "slow", *DAY)
     assert again.code == 0, again.err
-    assert [number for _, number in rows(spark, shop, "slow")] == [1]
+    assert [number for _, number in rows(spark, shop, "slow")] == [1, 2]
     assert "no Spark was kept warm" in shop.spawn("warm", "stop").out
 
 
 def test_a_keeper_that_was_killed_takes_its_java_along_and_nobody_waits_for_it(tmp_path: Path, spark: Any) -> None:
-    warm = Warm(tmp_path / "kept")
-    shop = warm.project(tmp_path / "shop")
-    write_orders(spark, shop.warehouse, (1, "2026-06-09", "EU", "1.00"))
+    warm = Warm(tmp_path)
+    warm.put_orders(spark)
+    shop = warm.shop
     assert shop.spawn("warm").code == 0
     ((_, keeper),) = read_all(warm.folder)
     java = int(subprocess.run(["pgrep", "-P", str(keeper.pid)], capture_output=True, text=True).stdout.split()[0])
     os.kill(keeper.pid, signal.SIGKILL)
     until(lambda: not _is_alive(java), "its Java is still there")
     assert shop.spawn("run", "helped", *DAY).code == 0
-    assert [number for _, number in rows(spark, shop, "helped")] == [10]
+    assert [number for _, number in rows(spark, shop, "helped")] == [10, 20]
     assert shop.spawn("warm", "status").code == 1
 
 

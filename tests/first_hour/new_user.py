@@ -157,7 +157,7 @@ def _try_project(hour: Hour, asked: Project, wheel: Path, commit: str) -> None:
     project = at / "shop"
     with _servers(asked.template) as servers:
         environment = {**fresh_environment(at / "ci"), **servers, **git}
-        with Shell(project, environment) as shell:
+        with Shell(project, {**environment, "CI": "true"}) as shell:  # as CI services have it
             for command in ci_commands(project):
                 took = hour.step(f"{name} CI", shell, command)
                 if command.startswith("pytest") and took > SAMPLE_TEST_SECONDS:

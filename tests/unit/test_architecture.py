@@ -53,6 +53,7 @@ NAMED = {
     "wiring.discover": PIPELINES,
     "wiring.enclosed": PROCESS,
     "wiring.open_project": PROCESS,
+    "project.warm": PROCESS,
     "proof.enclosure.startup": STARTUP,
 }
 """The same for modules that are loaded, or started as a process, by a name in a string."""

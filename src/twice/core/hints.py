@@ -21,6 +21,7 @@ from twice.errors import Hint
 _OF_A_PROJECT = (
     "run|restate|retry|worker|plan|prove|graph|status|history|recover|gc|doctor|takeover|accept|rebuild|adopt"
     r"|(?:mark|ledger|config|effects) [a-z]+(?:-[a-z]+)?"
+    r"|warm(?: (?:start|status|stop))?"
     r"|backfill (?:--all|\w[\w.-]*)\b"  # a task, or one of its other words: options cannot stand before it
 )
 _ANY_COMMAND = re.compile(rf"\btwice (?:{_OF_A_PROJECT}|init|lint)(?![-\w])")

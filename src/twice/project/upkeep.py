@@ -44,7 +44,8 @@ def open_attempts(opened: OpenProject) -> tuple[AttemptRecord, ...]:
 def gc(opened: OpenProject) -> tuple[RemovedFiles, ...]:
     """Delete what dead attempts staged, and the scratch files of killed processes."""
     opened.progress.begins("deleting scratch files", opened.settings.project)
-    clear_scratch(opened.settings.root / ".twice" / "scratch")
+    for folder in filter(None, (opened.settings.root / ".twice", opened.settings.spark.warm)):
+        clear_scratch(folder / "scratch")
     return collect_garbage(opened.context, opened.context.engine.fresh())
 
 

@@ -17,6 +17,7 @@ from twice.engine.warm.fit import digests, misfit, needs
 from twice.engine.warm.keeper_file import KeeperFile, read_all
 from twice.engine.warm.line import ask
 from twice.errors import EnvironmentProblem, SliceBusy, UsageError
+from twice.runtime.holder import clear_scratch
 from twice.wiring.open_project import session_settings
 
 KEEPER = "twice.wiring.warm_keeper"
@@ -95,6 +96,7 @@ def stop(settings: Settings, *, by_force: bool = False) -> int:
 
 def _start(settings: Settings, folder: Path, idle_s: float, memory: str | None) -> None:
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    clear_scratch(folder / "scratch")
     reading, writing = os.pipe()
     words = [str(writing), str(settings.root), settings.profile or "", str(idle_s), memory or ""]
     try:

@@ -6,6 +6,7 @@ the database library. What is done with it is in `twice.project`.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -43,6 +44,9 @@ NEEDS_SESSION = "SESSION_OR_CONTEXT_NOT_EXISTS"
 
 EMBEDDED = "local[*]"
 """The default master: the session then takes the cores this process may use."""
+
+THROWN_AWAY = "CI"
+"""A variable that CI services set: their machine is gone before a class-data archive would be used."""
 
 PROOF_SERVER = "twice.wiring.proof_server"
 """Started by its name: importing it here would close a ring, since it opens projects."""
@@ -266,5 +270,6 @@ def session_settings(settings: Settings) -> SessionSettings:
         memory=spark.memory,
         conf=conf,
         scratch=scratch_name(),
+        archive="use" if THROWN_AWAY in os.environ else "make",
         warm=spark.warm,
     )

@@ -118,7 +118,7 @@ def test_a_plan_of_a_dry_run_notes_the_argument(root: Path, monkeypatch: pytest.
 
 
 SHELL_ALONE = re.compile(
-    r"twice (mark reset|takeover|accept|rebuild|adopt|run --all|backfill show|lint|ledger|effects|gc|doctor)\b"
+    r"twice (mark reset|takeover|accept|rebuild|adopt|run --all|backfill show|lint|ledger|effects|gc|doctor|warm)\b"
     r"|pip install|--conf|--twice-|-- --"
 )
 """Texts of commands that Python has no verb for, and of other programs."""

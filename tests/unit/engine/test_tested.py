@@ -9,6 +9,7 @@ import pytest
 
 from twice.engine.session import doctor, jars, session
 from twice.engine.session.session import TESTED_DELTA, TESTED_SPARK, is_tested
+from twice.engine.warm import attach
 from twice.errors import EnvironmentProblem
 from twice.wiring.open_project import open_project
 
@@ -34,7 +35,7 @@ def test_another_delta_is_one_sentence_at_the_start_and_none_with_internal_false
     class Session:
         version = "4.2.0"
 
-    monkeypatch.setattr(session, "base", lambda *_: Session())
+    monkeypatch.setattr(attach, "warm_or_own", lambda *_: Session())
     monkeypatch.setattr(session, "delta_version", lambda _: "4.5.0")
     toml, pipelines = tmp_path / "twice.toml", tmp_path / "pipelines"
     toml.write_text('project = "p"\n')

@@ -34,10 +34,8 @@ class AttachedContext(SparkContext):
         """Leave. The JVM goes on for others. A second call does nothing."""
         if SparkContext._active_spark_context is not self:
             return
-        with suppress(OSError):
-            self.line.send({"want": "leave"})
         self.line.close()
-        self._accumulatorServer.shutdown()  # type: ignore[attr-defined]
+        self._accumulatorServer.shutdown()
         with suppress(Exception):
             assert SparkContext._gateway is not None
             SparkContext._gateway.close()

@@ -46,10 +46,17 @@ def needs(settings: SessionSettings, environment: Mapping[str, str] = os.environ
     return {
         "Java, or another version of Spark or Delta": archive_for(find_java(), delta, settings.cache).path.name,
         "Python": f"{sys.executable} {sys.version}",
-        "working folder": str(Path.cwd()),
+        "working folder": _this_folder(),
         **{f"setting {name}": value for name, value in conf.items() if name not in _EACH_ITS_OWN},
         **{_VARIABLE + name: value for name, value in environment.items() if not _is_of_the_terminal(name)},
     }
+
+
+def _this_folder() -> str:
+    """One that was deleted and made again is another one to whoever is in it."""
+    here = Path.cwd()
+    seen = here.stat()
+    return f"{here} {seen.st_dev}:{seen.st_ino}"
 
 
 def _is_of_the_terminal(name: str) -> bool:

@@ -10,7 +10,7 @@ import signal
 import socket
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -110,10 +110,10 @@ class Keeper:
             served = Served(self._session, str(asked["warehouse"]))
             try:
                 line.send({"port": served.port, "secret": served.secret, "client": served.name})
-                orderly = _listen(line, served)
-            except OSError:
-                orderly = False
-            served.end(orderly=orderly)
+                while line.receive() is not None:  # it asks for one thing alone, until it is gone
+                    served.cancel()
+            finally:
+                served.end()
         finally:
             with self._lock:
                 del self._attached[id(line)]
@@ -162,25 +162,16 @@ class Keeper:
         return int(runtime.totalMemory()) - int(runtime.freeMemory())
 
 
-def _listen(line: Line, served: Served) -> bool:
-    """Until the command leaves, or is gone: False."""
-    while (asked := line.receive()) is not None:
-        if asked.get("want") == "leave":
-            return True
-        served.cancel()
-    return False
-
-
 def keep_warm(settings: SessionSettings, idle_s: float, ready: Any) -> str:
     """Start Spark and serve; returns why it ended. `ready` is called when commands can attach."""
     needed = needs(settings)  # before Spark: PySpark changes the environment of whoever starts it
     key = secrets.token_hex(32)
-    session = embedded(settings)
+    assert settings.warm is not None
+    session = embedded(replace(settings, folder=settings.warm))  # its files go with the one by which it is found
     keeper = Keeper(session, key, idle_s)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: keeper.end())
     session.range(1).count()
-    assert settings.warm is not None
     keeper_file.sweep(settings.warm)
     file = keeper_file.write(settings.warm, KeeperFile(os.getpid(), keeper.port, key, digests(needed, key)))
     try:

@@ -12,9 +12,7 @@ from pyspark.sql import SparkSession
 
 from twice.engine.warm.line import LOOPBACK
 
-_LATE_JOBS_S = 10.0
-"""A call of the command's that is under way in the JVM may start a job after its jobs were cancelled."""
-_AGAIN_S = 0.1
+_AGAIN_S = 0.05
 
 
 class Served:
@@ -26,15 +24,14 @@ class Served:
         self.name = f"twice-warm-{uuid4().hex}"
         self.secret = secrets.token_hex(32)
         jvm: Any = base._jvm
-        jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # a folder may have been deleted and made anew
+        self._jvm = jvm
+        jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # a folder may have been deleted and made again
         options = jvm.java.util.HashMap()
         options.put("spark.sql.warehouse.dir", warehouse)
         self._session = jvm.org.apache.spark.sql.classic.SparkSession(self._context._jsc.sc(), options)
         builder = getattr(jvm.py4j, "ClientServer$ClientServerBuilder")(self._session).authToken(self.secret)
         address = jvm.java.net.InetAddress.getByName(LOOPBACK)
-        self._server = (
-            builder.javaAddress(address).javaPort(0).autoStartJavaServer(False).build()
-        )
+        self._server = builder.javaAddress(address).javaPort(0).autoStartJavaServer(False).build()
         self._start(jvm.org.apache.spark.sql.classic.SparkSession)
         self.port = int(self._server.getJavaServer().getListeningPort())
 
@@ -52,20 +49,37 @@ class Served:
         with suppress(Exception):  # a JVM that has ended has no jobs
             self._context.cancelJobsWithTag(self.name)
 
-    def end(self, *, orderly: bool) -> None:
+    def end(self) -> None:
         """The command has left, or it has ended in another way: then what it has under way ends at its next job. A
         commit that is being written lands or not, as that of any killed process: the slice's next run finds out."""
-        self.cancel()
+        while self._is_calling():
+            self.cancel()
+            time.sleep(_AGAIN_S)
+        self._release_locks()
         with suppress(Exception):
             self._server.shutdown()
         self._end_workers()
         self._forget_listener()
-        if orderly:
-            return
-        until = time.monotonic() + _LATE_JOBS_S
-        while time.monotonic() < until:
-            time.sleep(_AGAIN_S)
-            self.cancel()
+
+    def _is_calling(self) -> bool:
+        """A thread of the JVM that the command has asked for something goes on until that is done."""
+        with suppress(Exception):
+            kind = self._jvm.java.lang.Class.forName("py4j.GatewayServer")
+            connections = kind.getDeclaredField("connections")
+            connections.setAccessible(True)
+            return not connections.get(self._server.getJavaServer()).isEmpty()
+        return False
+
+    def _release_locks(self) -> None:
+        """Those that the command was given and could not give back: the operating system does it only when the JVM
+        ends. Not before its last call has ended, which may be a commit under such a lock."""
+        with suppress(Exception):
+            kind = self._jvm.java.lang.Class.forName("java.nio.channels.FileLock")
+            for given in self._jvm.java.util.ArrayList(
+                self._server.getJavaServer().getGateway().getBindings().values()
+            ):
+                if kind.isInstance(given):
+                    given.release()
 
     def _forget_listener(self) -> None:
         """Each session without a parent has its own, which would be told of every later command's queries."""
@@ -77,10 +91,9 @@ class Served:
     def _end_workers(self) -> None:
         """The processes that its UDFs ran in. Spark keeps them for ever, and has no call to end them."""
         with suppress(Exception):
-            jvm: Any = self._context._jvm
-            environment = jvm.org.apache.spark.SparkEnv.get()
+            environment = self._jvm.org.apache.spark.SparkEnv.get()
             field = environment.getClass().getDeclaredField("pythonWorkers")
             field.setAccessible(True)
-            workers = jvm.scala.jdk.javaapi.CollectionConverters.asJava(field.get(environment))
+            workers = self._jvm.scala.jdk.javaapi.CollectionConverters.asJava(field.get(environment))
             for key in [each for each in workers.keySet() if self.name in each.envVars().toString()]:
                 workers.remove(key).stop()

@@ -38,7 +38,8 @@ Waiting = Callable[[str, float], None]
 def locked(jvm: Any, path: str, waiting: Waiting | None = None) -> Iterator[None]:
     """Hold the table's lock; wait for it as long as its holder lives. No lock on other file systems.
 
-    Dying here releases it: the operating system drops the locks of a JVM that ends. So a lock that cannot be taken is
+    Dying here releases it: the operating system drops the locks of a JVM that ends, and who keeps a JVM for several
+    processes those of a process that ended, once its last call there has ended. So a lock that cannot be taken is
     held by a living process, and to give up would make a failure of a slow neighbour (decision 0015).
     """
     file = _lock_file(jvm, path)

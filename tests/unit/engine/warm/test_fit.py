@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
+from twice.engine.session import jars
 from twice.engine.session.spark_conf import SessionSettings
 from twice.engine.warm import fit
 from twice.engine.warm.fit import digests, misfit, needs
@@ -15,7 +17,7 @@ KEY = "a key"
 
 @pytest.fixture(autouse=True)
 def no_java_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fit.jars, "ready", lambda cache: (Path("/delta.jar"),))
+    monkeypatch.setattr(jars, "ready", lambda cache: (Path("/delta.jar"),))
     monkeypatch.setattr(fit, "find_java", lambda: None)
     monkeypatch.setattr(fit, "archive_for", lambda *_: type("", (), {"path": Path("archive.jsa")}))
 
@@ -61,7 +63,15 @@ def test_settings_the_folder_and_python_must_be_the_same(monkeypatch: pytest.Mon
     assert difference(here, needs(settings(short_jobs=True), {})) == "another setting spark.driver.extraJavaOptions"
     monkeypatch.chdir(tmp_path)
     assert difference(here, needs(settings(), {})) == "another working folder"
-    monkeypatch.setattr(fit.sys, "executable", "/another/python")
+    there = tmp_path / "there"
+    there.mkdir()
+    monkeypatch.chdir(there)
+    made = needs(settings(), {})
+    there.rename(tmp_path / "before")
+    there.mkdir()
+    monkeypatch.chdir(there)
+    assert difference(made, needs(settings(), {})) == "another working folder", "deleted and made again"
+    monkeypatch.setattr(sys, "executable", "/another/python")
     found = difference(here, needs(settings(), {"AWS_PROFILE": "x"}))
     assert found == "another Python, and 2 more"
 
