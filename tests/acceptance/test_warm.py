@@ -8,12 +8,15 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.sample import sample
 
 from twice.engine.warm.keeper_file import read_all
+from twice.engine.warm.line import ask
 
 from .conftest import TOML, Shop, write_orders
 
@@ -150,13 +153,20 @@ def test_each_command_has_its_own_catalog_views_and_settings(warm: Warm, kept: S
     assert served(warm) == before + 2
 
 
-def test_tables_that_were_deleted_and_made_anew_are_seen_as_they_are(warm: Warm, kept: Shop, spark: Any) -> None:
+def test_tables_that_were_deleted_and_made_again_are_seen_as_they_are(warm: Warm, kept: Shop, spark: Any) -> None:
     assert kept.spawn("run", "helped", *DAY).code == 0
     warm.fill()
     write_orders(spark, kept.warehouse, (7, "2026-06-09", "EU", "1.00"))
     answer = kept.spawn("run", "helped", *DAY)
     assert answer.code == 0, answer.err
     assert [number for _, number in rows(spark, kept, "helped")] == [70]
+
+
+def test_who_does_not_know_the_key_gets_no_answer(warm: Warm) -> None:
+    ((_, kept),) = read_all(warm.folder)
+    for want in ("status", "session", "stop"):
+        assert ask(replace(kept, key="guessed"), want=want, pid=1, command="", warehouse="") is None
+    assert len(warm.state()) == 1
 
 
 def test_another_environment_starts_its_own_and_says_why(warm: Warm, kept: Shop) -> None:
@@ -168,7 +178,9 @@ def test_another_environment_starts_its_own_and_says_why(warm: Warm, kept: Shop)
     assert "it has another environment variable AWS_PROFILE" in status.out
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=lambda each: each.name)
+@pytest.mark.parametrize(
+    "number", sample((signal.SIGKILL, signal.SIGTERM, signal.SIGINT), (signal.SIGKILL, signal.SIGINT))
+)
 def test_the_jobs_of_a_command_that_is_ended_stop_and_others_go_on(
     warm: Warm, kept: Shop, spark: Any, tmp_path: Path, number: signal.Signals
 ) -> None:
@@ -195,7 +207,7 @@ def test_the_jobs_of_a_command_that_is_ended_stop_and_others_go_on(
 POINTS = ("in_stage", "before_commit", "after_commit", "after_publish")
 
 
-@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("point", sample(POINTS, ("before_commit", "after_commit")))
 def test_a_run_killed_at_any_step_and_run_again_is_written_once(warm: Warm, kept: Shop, spark: Any, point: str) -> None:
     before = served(warm)
     killed = kept.spawn("run", "helped", *DAY, env={"TWICE_FAILPOINT": point})
