@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -80,7 +81,11 @@ class Shop:
 
     def spawn(self, *args: str, env: Mapping[str, str] | None = None, timeout: float = 100) -> Answer:
         with self.start(*args, env=env) as process:
-            out, err = process.communicate(timeout=timeout)
+            try:
+                out, err = process.communicate(timeout=timeout)
+            except BaseException:
+                os.killpg(process.pid, signal.SIGKILL)  # leaving the block waits for its end
+                raise
             return Answer(process.returncode, out, err)
 
     @property

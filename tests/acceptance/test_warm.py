@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -242,6 +243,26 @@ def test_it_is_not_ended_under_a_command_unless_it_is_said_and_commands_go_on_wi
     assert again.code == 0, again.err
     assert [number for _, number in rows(spark, shop, "slow")] == [1, 2]
     assert "no Spark was kept warm" in shop.spawn("warm", "stop").out
+
+
+LONG = """
+import subprocess, sys, twice
+print(twice.run("views", date="2026-06-09").outcome)
+stopped = subprocess.run([sys.executable, "-m", "twice", "warm", "stop", "--force"])
+assert stopped.returncode == 0
+print(twice.run("views", date="2026-06-10").outcome)
+"""
+
+
+def test_a_long_process_goes_on_with_its_own_when_the_warm_one_has_ended(tmp_path: Path, spark: Any) -> None:
+    warm = Warm(tmp_path)
+    warm.put_orders(spark)
+    shop = warm.shop
+    assert shop.spawn("warm").code == 0
+    done = subprocess.run([sys.executable, "-c", LONG], cwd=shop.root, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[0] == done.stdout.splitlines()[-1] == "Outcome.PUBLISHED"
+    assert [count for _, count in rows(spark, shop, "views")] == [2, 1]
 
 
 def test_a_keeper_that_was_killed_takes_its_java_along_and_nobody_waits_for_it(tmp_path: Path, spark: Any) -> None:

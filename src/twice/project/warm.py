@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from twice.core.ports import SILENT, Progress
 from twice.core.results.summary import counted
 from twice.engine.warm.fit import digests, misfit, needs
 from twice.engine.warm.keeper_file import KeeperFile, read_all
-from twice.engine.warm.line import ask
+from twice.engine.warm.line import ask, is_listening
 from twice.errors import EnvironmentProblem, SliceBusy, UsageError
 from twice.runtime.holder import clear_scratch
 from twice.wiring.open_project import session_settings
@@ -23,6 +24,7 @@ from twice.wiring.open_project import session_settings
 KEEPER = "twice.wiring.warm_keeper"
 """The main module of the process that keeps Spark warm."""
 _READY = b"ready"
+_END_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,7 @@ def stop(settings: Settings, *, by_force: bool = False) -> int:
                 f"{counted(len(answer['attached']), 'command')} at work in the warm Spark: {at_work}",
                 fix="Stop it when they have ended; or end them with it: twice warm stop --force.",
             )
+        _wait_for_the_end_of(kept)
         ended += 1
     return ended
 
@@ -123,6 +126,12 @@ def _start(settings: Settings, folder: Path, idle_s: float, memory: str | None) 
 def _log(settings: Settings) -> Path:
     assert settings.spark.warm is not None
     return settings.spark.warm / "keeper.log"
+
+
+def _wait_for_the_end_of(kept: KeeperFile) -> None:
+    until = time.monotonic() + _END_S
+    while is_listening(kept) and time.monotonic() < until:
+        time.sleep(0.05)
 
 
 def _keepers(settings: Settings) -> list[KeeperFile]:

@@ -220,6 +220,7 @@ class OpenProject:
             self.ledger.close()
 
     def _discover(self) -> Project:
+        _leave_ended_spark()
         self.progress.begins("reading the pipelines", self.settings.project)
         return discover(self.settings.project, self.settings.root, self.settings.pipelines, self.settings.format)
 
@@ -228,6 +229,13 @@ def spark_is_running() -> bool:
     """Whether this process has a session, ours or a caller's. Nothing is imported to find out."""
     session = getattr(sys.modules.get("pyspark.sql"), "SparkSession", None)
     return getattr(session, "_instantiatedSession", None) is not None
+
+
+def _leave_ended_spark() -> None:
+    """If this process was attached to a warm one. Nothing is imported to find out."""
+    attached = sys.modules.get("twice.engine.warm.attached")
+    if attached is not None:
+        attached.leave_ended()
 
 
 @contextmanager

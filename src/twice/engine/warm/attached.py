@@ -49,6 +49,14 @@ class AttachedSession(SparkSession):
         SparkSession._instantiatedSession = SparkSession._activeSession = None
 
 
+def leave_ended() -> None:
+    """A notebook lives longer than the keeper that it attached to may: it then starts its own."""
+    context = SparkContext._active_spark_context
+    if isinstance(context, AttachedContext) and not context.line.is_open():
+        context.stop()
+        SparkSession._instantiatedSession = SparkSession._activeSession = None
+
+
 def attached(line: Line, port: int, secret: str, client: str) -> AttachedSession:
     """The session that the keeper has made for this command at a port of its JVM."""
     with _environment({_PORT: str(port), _SECRET: secret}):

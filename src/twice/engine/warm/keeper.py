@@ -22,7 +22,7 @@ from twice.engine.session.spark_conf import SessionSettings
 from twice.engine.warm import keeper_file
 from twice.engine.warm.fit import digests, needs
 from twice.engine.warm.keeper_file import KeeperFile
-from twice.engine.warm.line import LOOPBACK, Line
+from twice.engine.warm.line import LOOPBACK, PATIENCE_S, Line
 from twice.engine.warm.served import Served
 
 _LOOK_S = 0.5
@@ -37,6 +37,7 @@ class Attached:
 
     pid: int
     command: str
+    line: Line
 
 
 class Keeper:
@@ -67,6 +68,12 @@ class Keeper:
     def end(self) -> None:
         self._ended.set()
 
+    def hang_up(self) -> None:
+        """Who is still attached sees it before its next call fails."""
+        with self._lock:
+            for each in self._attached.values():
+                each.line.hang_up()
+
     def _is_over(self, file: Path) -> str:
         gateway: Any = SparkContext._gateway
         if gateway.proc.poll() is not None:
@@ -84,6 +91,7 @@ class Keeper:
             threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
 
     def _answer(self, connection: socket.socket) -> None:
+        connection.settimeout(PATIENCE_S)  # who says nothing is none of ours
         line = Line(connection)
         try:
             asked = line.receive()
@@ -102,11 +110,12 @@ class Keeper:
             line.close()
 
     def _serve_one(self, line: Line, asked: dict[str, Any]) -> None:
-        who = Attached(int(asked["pid"]), str(asked["command"]))
+        who = Attached(int(asked["pid"]), str(asked["command"]), line)
         with self._lock:
             self._attached[id(line)] = who
             self._served += 1
         try:
+            line.wait_without_end()
             served = Served(self._session, str(asked["warehouse"]))
             try:
                 line.send({"port": served.port, "secret": served.secret, "client": served.name})
@@ -179,4 +188,5 @@ def keep_warm(settings: SessionSettings, idle_s: float, ready: Any) -> str:
         return keeper.serve(file)
     finally:
         file.unlink(missing_ok=True)
+        keeper.hang_up()
         close(session)

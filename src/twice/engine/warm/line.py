@@ -15,7 +15,7 @@ from typing import Any
 from twice.engine.warm.keeper_file import KeeperFile
 
 LOOPBACK = "127.0.0.1"
-_PATIENCE_S = 20.0
+PATIENCE_S = 20.0
 """A keeper answers at once; one that was stopped (SIGSTOP) never does."""
 
 
@@ -40,20 +40,42 @@ class Line:
                 return received if isinstance(received, dict) else None
         return None
 
+    def is_open(self) -> bool:
+        """Whether the other end is still there, as far as this machine knows. For an end that reads nothing else."""
+        try:
+            return self._connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) != b""
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+
     def wait_without_end(self) -> None:
         self._connection.settimeout(None)
 
-    def close(self) -> None:
+    def hang_up(self) -> None:
+        """For another thread than the one that reads: that one reads the end."""
         with suppress(OSError):
             self._connection.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        self.hang_up()
         self._file.close()
         self._connection.close()
+
+
+def is_listening(kept: KeeperFile) -> bool:
+    """Until a keeper's very end somebody is at its port."""
+    try:
+        socket.create_connection((LOOPBACK, kept.port), PATIENCE_S).close()
+    except OSError:
+        return False
+    return True
 
 
 def ask(kept: KeeperFile, **question: Any) -> tuple[Line, dict[str, Any]] | None:
     """The keeper's answer and the open line; None where no keeper answers."""
     try:
-        line = Line(socket.create_connection((LOOPBACK, kept.port), _PATIENCE_S))
+        line = Line(socket.create_connection((LOOPBACK, kept.port), PATIENCE_S))
     except OSError:
         return None
     with suppress(OSError):

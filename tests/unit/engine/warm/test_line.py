@@ -44,10 +44,20 @@ def test_a_question_comes_with_the_key_and_gets_its_answer() -> None:
 
 def test_where_nobody_answers_there_is_no_keeper(monkeypatch: pytest.MonkeyPatch) -> None:
     server, kept = listening()
-    monkeypatch.setattr(line_module, "_PATIENCE_S", 0.2)
+    monkeypatch.setattr(line_module, "PATIENCE_S", 0.2)
     assert ask(kept, want="status") is None  # it listens and says nothing, as a stopped process does
     server.close()
     assert ask(kept, want="status") is None
+
+
+def test_an_end_sees_that_the_other_one_has_gone() -> None:
+    ours, theirs = socket.socketpair()
+    line = Line(ours)
+    assert line.is_open()
+    theirs.close()
+    assert not line.is_open()
+    line.close()
+    assert not line.is_open()
 
 
 @pytest.mark.parametrize("text", [b"", b"{", b"[1]\n", b"not JSON\n"])
