@@ -73,6 +73,7 @@ soak: $(READY) ## the long proof: make soak ROUNDS=50 SEED=1; writes its results
 	@$(BIN)/python -m tests.soak.runs --rounds $(ROUNDS) --seed $(SEED)
 	@$(BIN)/python -m tests.soak.effects --kills $(KILLS) --seed $(SEED)
 	@$(BIN)/python -m tests.soak.kills --kills 400 --seed $(SEED)
+	@$(BIN)/python -m tests.soak.kills_warm --kills 100 --seed $(SEED)
 	@$(BIN)/python -m tests.soak.backfill --seed $(SEED)
 	@$(BIN)/python -m tests.soak.histories delta --rounds 200 --seed $(SEED)
 	@$(BIN)/python -m tests.soak.histories postgres --rounds 500 --seed $(SEED)

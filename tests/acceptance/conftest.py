@@ -8,7 +8,8 @@ import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -79,13 +80,20 @@ class Shop:
             env={**os.environ, **(env or {})},
         )
 
-    def spawn(self, *args: str, env: Mapping[str, str] | None = None, timeout: float = 100) -> Answer:
+    @contextmanager
+    def running(self, *args: str, env: Mapping[str, str] | None = None) -> Iterator[subprocess.Popen[str]]:
+        """Started in the block, and ended with it if the block fails: a test that goes red waits for nobody."""
         with self.start(*args, env=env) as process:
             try:
-                out, err = process.communicate(timeout=timeout)
+                yield process
             except BaseException:
-                os.killpg(process.pid, signal.SIGKILL)  # leaving the block waits for its end
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
                 raise
+
+    def spawn(self, *args: str, env: Mapping[str, str] | None = None, timeout: float = 100) -> Answer:
+        with self.running(*args, env=env) as process:
+            out, err = process.communicate(timeout=timeout)
             return Answer(process.returncode, out, err)
 
     @property

@@ -188,9 +188,10 @@ def test_the_jobs_of_a_command_that_is_ended_stop_and_others_go_on(
     gone, going = tmp_path / "gone", tmp_path / "going"
     gone.mkdir()
     going.mkdir()
-    ended = kept.start("run", "slow", *DAY, env={"TWICE_TEST_DWELL": str(gone)})
-    other = kept.start("run", "slow", "--date", "2026-06-10", env={"TWICE_TEST_DWELL": str(going)})
-    with ended, other:
+    with (
+        kept.running("run", "slow", *DAY, env={"TWICE_TEST_DWELL": str(gone)}) as ended,
+        kept.running("run", "slow", "--date", "2026-06-10", env={"TWICE_TEST_DWELL": str(going)}) as other,
+    ):
         until(lambda: (gone / "reached").exists() and (going / "reached").exists(), "both are at work")
         os.kill(ended.pid, number)
         code = ended.wait(60)
@@ -229,8 +230,7 @@ def test_it_is_not_ended_under_a_command_unless_it_is_said_and_commands_go_on_wi
     assert shop.spawn("warm").code == 0
     assert "warm already" in shop.spawn("warm").out
     ((file, keeper),) = read_all(warm.folder)
-    running = shop.start("run", "slow", *DAY, env={"TWICE_TEST_DWELL": str(tmp_path)})
-    with running:
+    with shop.running("run", "slow", *DAY, env={"TWICE_TEST_DWELL": str(tmp_path)}) as running:
         until(lambda: (tmp_path / "reached").exists(), "it is at work")
         refused = shop.spawn("warm", "stop")
         assert refused.code == 3 and f"twice run slow (process {running.pid})" in refused.err

@@ -48,6 +48,8 @@ class Keeper:
         self._lock = threading.Lock()
         self._attached: dict[int, Attached] = {}
         self._served = 0
+        self._closed = False
+        """Whether no more commands are let in: it was decided to end."""
         self._last_used = self._started = time.monotonic()
         self._ended = threading.Event()
         self._listening = socket.create_server((LOOPBACK, 0), backlog=32)
@@ -79,11 +81,11 @@ class Keeper:
         if gateway.proc.poll() is not None:
             return "its Java has ended"
         with self._lock:
-            if self._attached:
+            unused_s = time.monotonic() - self._last_used
+            if self._attached or (unused_s <= self._idle_s and file.exists()):
                 return ""
-            if time.monotonic() - self._last_used > self._idle_s:
-                return f"not used for {self._idle_s:.0f} s"
-        return "" if file.exists() else "its file is gone"
+            self._closed = True
+        return f"not used for {self._idle_s:.0f} s" if unused_s > self._idle_s else "its file is gone"
 
     def _accept(self) -> None:
         while True:
@@ -112,6 +114,8 @@ class Keeper:
     def _serve_one(self, line: Line, asked: dict[str, Any]) -> None:
         who = Attached(int(asked["pid"]), str(asked["command"]), line)
         with self._lock:
+            if self._closed:
+                return  # it starts its own
             self._attached[id(line)] = who
             self._served += 1
         try:
@@ -127,23 +131,29 @@ class Keeper:
             with self._lock:
                 del self._attached[id(line)]
                 self._last_used = time.monotonic()
-            if self._is_full():
-                self.end()
+            self._end_if_full()
 
-    def _is_full(self) -> bool:
-        """What commands have left is freed first."""
-        with self._lock:
-            if self._attached:
-                return False
+    def _end_if_full(self) -> None:
+        """Even when what commands have left is freed."""
         runtime = self._runtime()
+        most = _FULL * int(runtime.maxMemory())
+        if self._attached or self._used(runtime) <= most:
+            return
         runtime.gc()
-        return self._used(runtime) > _FULL * int(runtime.maxMemory())
+        if self._used(runtime) > most:
+            self._close_unless_used()
 
-    def _stop(self, line: Line, *, by_force: bool) -> None:
+    def _close_unless_used(self, *, by_force: bool = False) -> list[dict[str, Any]]:
+        """The commands that are at work."""
         with self._lock:
             at_work = self._at_work()
-        if not at_work or by_force:
-            self.end()
+            if not at_work or by_force:
+                self._closed = True
+                self.end()
+        return at_work
+
+    def _stop(self, line: Line, *, by_force: bool) -> None:
+        at_work = self._close_unless_used(by_force=by_force)
         line.send({"attached": at_work, "ends": not at_work or by_force})
 
     def _status(self) -> dict[str, Any]:
