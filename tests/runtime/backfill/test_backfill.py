@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from tests.runtime.conftest import RuntimeSetup, summed
+from tests.runtime.starting import start
 
 from twice import Daily, Monthly, Since, Whole, append_once, audit, call, days, read, task
 from twice import replace as replace_rows
@@ -23,7 +24,7 @@ from twice.core.ports import Column
 from twice.core.project.project import assemble
 from twice.core.task import TableName, Task
 from twice.errors import EnvironmentProblem, UsageError
-from twice.runtime.backfill.backfill import cancel, pause, plan_backfill, resume, start
+from twice.runtime.backfill.backfill import cancel, pause, plan_backfill, resume
 from twice.runtime.backfill.worker import Event, Stop, work
 from twice.runtime.run.run_task import run_task
 from twice.runtime.upkeep.prune import prune
