@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
@@ -19,10 +20,14 @@ from twice.core.backfill.plan import PlannedSlice
 from twice.core.ledger.record import Claim, ClaimRequest
 from twice.core.scope import slice_named
 from twice.core.slice import Slice
+from twice.core.task import Task
+from twice.engine.code import recipe
+from twice.runtime.run.chain import Selection
 from twice.runtime.run.explain import explain_run
-from twice.runtime.run.quick import would_stay
+from twice.runtime.run.quick import chain_already_published, would_stay
 from twice.runtime.staleness.known_statuses import known_statuses
 from twice.runtime.staleness.slice_status import slice_statuses
+from twice.targets.delta.log.commits import LocalLogFiles
 from twice.wiring.open_project import open_project
 
 from .conftest import TOML, Answer, Shop
@@ -33,7 +38,7 @@ NO_JAVA = {"JAVA_HOME": "/nowhere", "PATH": "/nowhere"}
 DAYS = ("2026-06-09", "2026-06-10")
 PIPELINE = """
 from pyspark.sql import functions as F
-from twice import Daily, Policy, Whole, append_once, insert_new, merge, param, read, replace, sql_task, task
+from twice import Daily, Policy, Since, Whole, append_once, insert_new, merge, param, read, replace, sql_task, task
 from pipelines.rates import RATE
 
 DAILY = Daily("order_date", start="2026-01-01")
@@ -68,6 +73,11 @@ def opened(orders):
     factor = int((Path(__file__).parents[1] / "factor").read_text())
     return orders.select("order_date", (F.col("amount") * factor).alias("more"))
 
+@task("shop.copied", scope=Since("order_id", initial=0), inputs={"orders": read("shop.orders", by="order_id")},
+      write=insert_new("order_id"))
+def copied(orders):
+    return orders
+
 @task("server:shop.served", scope=DAILY, inputs=ORDERS, write=replace())
 def served(orders):
     return orders.groupBy("order_date").agg(F.sum("amount").alias("amount"))
@@ -78,9 +88,12 @@ def zoned(orders, zones):
 
 summed = sql_task("pipelines/summed.sql", "shop.summed", scope=DAILY, inputs=ORDERS, write=replace())
 """
-QUICK = ("revenue", "regions", "latest", "events", "landed", "served", "summed")
+QUICK = ("copied", "revenue", "regions", "latest", "events", "landed", "served", "summed")
 """Not `opened`: what its file holds only its plan can say. Nor a plan of `zoned`, which says more of what is not
 watched."""
+
+
+UNDATED = ("copied", "regions")
 
 
 @pytest.fixture
@@ -102,7 +115,7 @@ def made(tmp_path: Path, put_orders: Callable[..., None], database: str, monkeyp
 
 def run_days(shop: Shop, *tasks: str, days: tuple[str, ...] = DAYS) -> None:
     for task in tasks:
-        for day in days if task != "regions" else (None,):
+        for day in days if task not in UNDATED else (None, None):
             answer = shop.call("run", task, *(("--date", day) if day else ()))
             assert answer.code == 0, answer.err
 
@@ -113,7 +126,7 @@ def answers(shop: Shop, days: tuple[str, ...] = DAYS) -> dict[tuple[str, str], t
     with open_project(shop.root) as opened, opened.without_engine() as quick:
         for name in (*QUICK, "opened"):
             task = opened.project.task(name)
-            for label in days if name != "regions" else (None,):
+            for label in days if name not in UNDATED else (None,):
                 slice_ = slice_named(task.scope, label)
                 short, (full,) = would_stay(quick, task, slice_), explain_run(opened.context, task, slice_)
                 said = "" if short is None else f"{short[0].generation} {short[0].version} {short[0].why}"
@@ -142,6 +155,13 @@ def test_what_is_already_published_is_found_without_java(made: Shop, spark: Any)
         after = made.call("history", name, "-o", "json").data
         assert len(after["attempts"]) == len(before[name]["attempts"]) + 1
         assert after["attempts"][0]["state"] == "unchanged"
+    (idle,) = alone("run", "copied", "-o", "json").data["results"]
+    assert (idle["outcome"], idle["mark"], idle["why"]) == (
+        "nothing new",
+        "3",
+        "the source has not moved beyond the mark",
+    )
+    assert "nothing new" in alone("plan", "copied").out
     shown = alone("plan", "revenue", "--date", "2026-06-09")
     assert "would stay as it is (same code, same inputs)" in shown.out
     made.write("pipelines/rates.py", "RATE = 3\n")
@@ -172,9 +192,9 @@ def statuses(shop: Shop) -> dict[str, tuple[dict[Slice, PlannedSlice], dict[Slic
     """Of each task: what logs and ledger alone tell of its slices, and what a full look says."""
     found = {}
     with open_project(shop.root) as opened, opened.without_engine() as quick:
-        for name in (*QUICK, "opened", "zoned"):
+        for name in (*QUICK[1:], "opened", "zoned"):
             task = opened.project.task(name)
-            labels = (MISSING, *DAYS) if name != "regions" else (None,)
+            labels = (MISSING, *DAYS) if name not in UNDATED else (None,)
             slices = [slice_named(task.scope, label) for label in labels]
             session = opened.context.engine.fresh()
             full = zip(slices, slice_statuses(opened.context, task, slices, session), strict=True)
@@ -216,6 +236,29 @@ def published(made: Shop) -> Shop:
     assert made.call("run", "revenue", "--date", DAYS[0]).code == 0
     assert quick_answer(made, "revenue")
     return made
+
+
+def test_a_command_reads_each_table_and_each_function_once(made: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = ("revenue", "latest")
+    for name in chosen:
+        run_days(made, name)
+    read: Counter[str] = Counter()
+    text, recipe_of = LocalLogFiles.text, recipe.recipe
+
+    def counted_text(files: LocalLogFiles, name: str) -> str | None:
+        read[name.rpartition(".")[2]] += 1
+        return text(files, name)
+
+    def counted_recipe(task: Task) -> str | None:
+        read["recipe"] += 1
+        return recipe_of(task)
+
+    with open_project(made.root) as opened, opened.without_engine() as quick:
+        monkeypatch.setattr(LocalLogFiles, "text", counted_text)
+        monkeypatch.setattr(recipe, "recipe", counted_recipe)
+        which = Selection(tuple(opened.project.task(name) for name in chosen))
+        assert chain_already_published(quick, DAYS[0], which) is not None
+        assert (read["crc"], read["recipe"]) == (3, 2), "of the two results and their input; of two functions"
 
 
 def test_another_value_of_a_constant_leads_to_the_full_way(published: Shop) -> None:

@@ -19,7 +19,7 @@ from twice.core.ports import NeedsEngine
 from twice.core.results.run import Outcome, RunRequest, RunResult
 from twice.core.since import Since
 from twice.core.task import Strategy, TableName, Task
-from twice.errors import TwiceError
+from twice.errors import RunError, TwiceError
 from twice.runtime.context import RunContext
 from twice.runtime.run.explain import explain
 from twice.runtime.run.quick import NO_ENGINE, already_published, would_stay
@@ -120,6 +120,17 @@ def test_after_a_mark_was_set_back_what_was_found_after_the_other_does_not_count
 ) -> None:
     declared = settled(runtime, merge("id", newest_by="seen"))
     reset_mark(runtime.context, declared, Reset("2026-06-09T00:01:00Z", "again", "me"))
+    assert quickly(runtime, declared) is None
+
+
+def test_a_run_that_failed_is_tried_again(runtime: RuntimeSetup, source: Source) -> None:
+    def fail(passed: object) -> None:
+        if passed is Point.AFTER_CLAIM:
+            raise ValueError("not now")
+
+    declared = settled(runtime, insert_new("id"))
+    with armed(fail), pytest.raises(RunError):
+        run(runtime, declared)
     assert quickly(runtime, declared) is None
 
 
