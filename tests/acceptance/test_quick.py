@@ -179,6 +179,9 @@ def test_a_day_that_is_published_to_a_server_too_is_found_without_java(made: Sho
     assert again.code == 0, again.err
     outcomes = {end["task"]: [each["outcome"] for each in end["results"]] for end in again.data["tasks"]}
     assert outcomes == {name: ["already published"] for name in chosen}
+    planned = made.spawn("plan", "revenue", "served", *day, env=NO_JAVA)
+    assert planned.code == 0, planned.err
+    assert planned.out.count("would stay as it is") == 2
     with psycopg.connect(os.environ["TWICE_TEST_URL"]) as connection:
         connection.execute("DROP TABLE shop.served")
     gone = made.spawn("run", "served", *day, env=NO_JAVA)
@@ -218,6 +221,8 @@ def test_what_is_to_be_done_is_found_without_java(made: Shop) -> None:
     plan = alone("backfill", "revenue", *first, "--dry-run", "-o", "json").data["plan"]
     assert [(each["label"], each["standing"]) for each in plan["slices"]] == [(MISSING, "missing")]
     assert plan["left_out"] == {"published": 2}
+    alone("backfill", "revenue", *first, code=4)
+    assert len(made.call("backfill", "list", "-o", "json").data["backfills"]) == len(both), "no plan without its work"
     assert alone("status", "revenue", "--refresh", "-o", "json").data["tasks"][0]["stale"] == 0
     made.write("pipelines/rates.py", "RATE = 3\n")
     alone("status", "revenue", "--refresh")  # other code is seen in the ledger

@@ -45,7 +45,7 @@ def ends_of(opened: OpenProject, task: str, between: Range) -> tuple[str, str]:
 
 def start_if_any(opened: OpenProject, request: BackfillRequest) -> tuple[BackfillRecord, BackfillPlan | None] | None:
     """As `start`, unless there is nothing to do: then nothing is stored, and the answer is None."""
-    return backfills.start_if_any(opened.ledger, request, partial(_planned, opened, request))
+    return backfills.start_if_any(opened.ledger, request, partial(_to_store, opened, request))
 
 
 def start(
@@ -53,7 +53,7 @@ def start(
 ) -> tuple[BackfillRecord, BackfillPlan | None]:
     """The plan is given only where it is new: a second start resumes."""
     _check(opened, request)
-    return backfills.start(opened.ledger, request, partial(_planned, opened, request, name), name)
+    return backfills.start(opened.ledger, request, partial(_to_store, opened, request, name), name)
 
 
 def ready(opened: OpenProject, name: str) -> None:
@@ -109,6 +109,14 @@ def resume(opened: OpenProject, name: str) -> BackfillRecord:
 
 def cancel(opened: OpenProject, name: str) -> BackfillRecord:
     return backfills.cancel(opened.ledger, name)
+
+
+def _to_store(opened: OpenProject, request: BackfillRequest, name: str | None = None) -> BackfillPlan:
+    """Where no session can be started for the work of a plan, none is stored."""
+    found = _planned(opened, request, name)
+    if found.batches:
+        assert opened.context is not None
+    return found
 
 
 def _planned(opened: OpenProject, request: BackfillRequest, name: str | None = None) -> BackfillPlan:

@@ -19,7 +19,7 @@ from twice.runtime.result.pins import Pins
 from twice.runtime.run import run_many
 from twice.runtime.run.chain import EVERY_TASK, Report, Selection, TaskEnd, quiet
 from twice.runtime.run.explain import Explanation, TaskPlan, explain_all, explain_run
-from twice.runtime.run.quick import already_published, chain_already_published, would_stay
+from twice.runtime.run.quick import all_would_stay, already_published, chain_already_published, would_stay
 from twice.runtime.run.run_many import retry_failed, retry_slices, run_slices
 from twice.runtime.run.run_task import refuse_kind
 from twice.runtime.staleness.stale import failed_labels
@@ -113,7 +113,13 @@ def plan_all(
 ) -> tuple[TaskPlan, ...]:
     """What the runs of the chosen tasks of a date would do, in the order of the graph. Writes to no table."""
     run_many.of_date(opened.project, date, which.tasks)  # before a session is started for nothing
-    return explain_all(opened.context, date, report, which.tasks)
+    with opened.quickly() as quick:
+        plans = None if quick is None else all_would_stay(quick, date, which.tasks)
+    if plans is None:
+        return explain_all(opened.context, date, report, which.tasks)
+    for plan_ in plans:
+        report(plan_)
+    return plans
 
 
 def preview(opened: OpenProject, task: Task, date: str | None) -> Frame:

@@ -13,6 +13,8 @@ from twice.core.ports import PLAN, Leaf
 from twice.core.slice import Slice
 from twice.core.task import Policy, Task
 from twice.engine.plain import PlainEngine
+from twice.runtime.run.explain import explain_all
+from twice.runtime.run.quick import all_would_stay
 from twice.runtime.staleness.known_statuses import known_statuses
 from twice.runtime.staleness.slice_status import slice_statuses
 
@@ -95,3 +97,10 @@ def test_records_whose_owner_is_not_known_are_left_to_the_full_way(
     declared, slices = published(planned)
     monkeypatch.setattr(type(planned.ledger.unassigned), "any", lambda *_: True)
     assert told(planned, declared, slices) == {}
+
+
+def test_a_plan_of_a_date_is_what_the_full_way_says_where_all_of_it_stays(planned: RuntimeSetup) -> None:
+    published(planned)
+    full = explain_all(planned.context, "2026-06-01", lambda _: None)
+    assert all_would_stay(without_engine(planned), "2026-06-01") == full
+    assert all_would_stay(without_engine(planned), "2026-06-03") is None

@@ -26,8 +26,8 @@ from twice.errors import TwiceError
 from twice.runtime.context import RunContext
 from twice.runtime.run.attempt import releasing_on_interrupt
 from twice.runtime.run.chain import Selection, TaskEnd, quiet
-from twice.runtime.run.explain import Explanation, idle
-from twice.runtime.run.run_many import chain_of_date, with_lookback
+from twice.runtime.run.explain import Explanation, TaskPlan, idle
+from twice.runtime.run.run_many import chain_of_date, of_date, with_lookback
 from twice.runtime.run.send_effects import effect_ends
 from twice.runtime.staleness.plans import SameRecipe
 from twice.runtime.staleness.slice_status import JudgedSlice, judged_slices
@@ -91,10 +91,31 @@ def chain_already_published(context: RunContext, date_: str | None, which: Selec
 def would_stay(context: RunContext, task: Task, slice_: Slice) -> tuple[Explanation, ...] | None:
     """What `explain_run` finds, where it is shown that a run would leave each slice as it is; None where it is not, or
     where an input is not watched, of which it says more. What a slice reads is given as it was published."""
+    return _staying(context, task, with_lookback(task, (slice_,), "run"))
+
+
+def all_would_stay(
+    context: RunContext, date_: str | None, chosen: Sequence[Task] | None = None
+) -> tuple[TaskPlan, ...] | None:
+    """What `explain_all` finds, where that is so of every slice of every task."""
+    slices, left_out = of_date(context.project, date_, chosen)
+    plans = []
+    for task in context.project.in_order() if chosen is None else chosen:
+        if task.name in left_out:
+            plans.append(TaskPlan(task.name, left_out=left_out[task.name]))
+            continue
+        found = _staying(context, task, with_lookback(task, slices[task.name], "run"))
+        if found is None:
+            return None
+        plans.append(TaskPlan(task.name, found))
+    return tuple(plans)
+
+
+def _staying(context: RunContext, task: Task, slices: tuple[Slice, ...]) -> tuple[Explanation, ...] | None:
     watched = (*(table.watch for table in task.tables.values()), *(files.watch for files in task.files.values()))
     if not all(watched):
         return None
-    found = _looks(context, task, with_lookback(task, (slice_,), "run"))
+    found = _looks(context, task, slices)
     if found is None:
         return None
     if isinstance(task.scope, Since):
