@@ -28,19 +28,16 @@ from twice.runtime.result.pins import Pins, open_input
 from twice.runtime.run.run_task import refuse_kind
 from twice.runtime.staleness.correction import in_slice_order
 from twice.runtime.staleness.downstream import readers
-from twice.runtime.staleness.slice_status import slice_statuses
+from twice.runtime.staleness.slice_status import NOTHING_KNOWN, slice_statuses
 
 S = BackfillState
-
-
-_NOT_KNOWN: Mapping[Slice, PlannedSlice] = {}
 
 
 def plan_backfill(
     context: RunContext,
     request: BackfillRequest,
     name: str | None = None,
-    known: Mapping[Slice, PlannedSlice] = _NOT_KNOWN,
+    known: Mapping[Slice, PlannedSlice] = NOTHING_KNOWN,
 ) -> BackfillPlan:
     """Which slices, why each, in which batches. Reads only; the same question later may have another answer, so the
     plan that is stored is the one that is carried out. `known`: slices whose status was found before."""

@@ -46,7 +46,7 @@ class JudgedSlice:
     versions: Mapping[str, Touched]
 
 
-_NOT_KNOWN: Mapping[Slice, PlannedSlice] = {}
+NOTHING_KNOWN: Mapping[Slice, PlannedSlice] = {}
 
 
 def slice_statuses(
@@ -54,7 +54,7 @@ def slice_statuses(
     task: Task,
     slices: Sequence[Slice],
     session: Any,
-    known: Mapping[Slice, PlannedSlice] = _NOT_KNOWN,
+    known: Mapping[Slice, PlannedSlice] = NOTHING_KNOWN,
 ) -> tuple[PlannedSlice, ...]:
     """Each slice's status and why, in the order given. Reads only. `known`: of slices that need not be asked for."""
     rest = [slice_ for slice_ in slices if slice_ not in known]
