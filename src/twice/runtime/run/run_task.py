@@ -208,7 +208,7 @@ def _nothing_new(attempt: Attempt, found: TableState, scope: Since, pins: Pins) 
     generation = found.generations[scope.only.label]
     _, table = cursor_input(attempt.task, scope)
     source = pins.tables[attempt.context.project.located(table)]
-    seen = () if attempt.notes else nothing_after(attempt.context, attempt.task, generation, source)
+    seen = () if attempt.notes else nothing_after(attempt.context, attempt.task, generation, source.version, source.id)
     result = _unchanged(attempt, found, NOT_MOVED, inputs=seen)
     mark = stored_mark(attempt.context.ledger, attempt.task, scope, generation)
     return replace(result, outcome=Outcome.NOTHING_NEW, mark=None if mark is None else mark_text(mark))

@@ -14,21 +14,22 @@ from twice.core.ledger.record import NOTHING_AFTER, InputRecord
 from twice.core.since import Since
 from twice.core.task import Task
 from twice.runtime.context import RunContext
-from twice.runtime.result.pins import Pin
 from twice.runtime.table.stored_mark import cursor_input
 
 NOT_MOVED = "the source has not moved beyond the mark"
 
 
-def nothing_after(context: RunContext, task: Task, generation: int, source: Pin) -> tuple[InputRecord, ...]:
-    """That there is nothing after this mark in the source as it is pinned. None of a source that has no id: its
-    versions do not count what others write."""
+def nothing_after(
+    context: RunContext, task: Task, generation: int, version: int, source: str | None
+) -> tuple[InputRecord, ...]:
+    """That there is nothing after this mark in this version of the source. `source`: its id; nothing of one that has
+    none: its versions do not count what others write."""
     assert isinstance(task.scope, Since), task.name
-    if source.id is None:
+    if source is None:
         return ()
     _, table = cursor_input(task, task.scope)
-    name, what = str(context.project.located(table)), _what(task, task.scope, generation, source.id)
-    return (InputRecord(task.scope.only.label, NOTHING_AFTER, name, what, source.version),)
+    name, what = str(context.project.located(table)), _what(task, task.scope, generation, source)
+    return (InputRecord(task.scope.only.label, NOTHING_AFTER, name, what, version),)
 
 
 def still_nothing_after(context: RunContext, task: Task, generation: int) -> tuple[InputRecord, ...]:
@@ -43,7 +44,7 @@ def still_nothing_after(context: RunContext, task: Task, generation: int) -> tup
     now = context.target_of(table, None).touched(table, known[-1].version, None)
     if now is None or now.id is None or now.spans != () or now.is_another(known[-1].version, now.id):
         return ()
-    found = nothing_after(context, task, generation, Pin(now.version, now.id))
+    found = nothing_after(context, task, generation, now.version, now.id)
     return found if [each.identity for each in found] == [known[-1].identity] else ()
 
 
