@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from typing import Any
 
 import psycopg
+from tests.contracts.asked_twice import asked_twice
 from tests.contracts.target_suite import COLUMNS, DAY, REVENUE, Row, ordered, plan_of, prepare, sale
 
 from twice.core.ports import Column, Staged, Target
 from twice.core.task import TableName
 from twice.targets.memory.rows import Rows
 from twice.targets.postgres.frames.plain import PlainFrames
+from twice.targets.postgres.reader import PostgresReader
 from twice.targets.postgres.server.names import stage_of
 from twice.targets.postgres.server.server import Limits, Server
 from twice.targets.postgres.target import PostgresTarget
@@ -30,7 +33,8 @@ class PostgresHarness:
         self.limits = limits or Limits(lock=20, statement=60)
 
     def target(self) -> Target:
-        return PostgresTarget(Server("postgres", self.url, self.limits), PlainFrames())
+        server = Server("postgres", self.url, self.limits)
+        return asked_twice(PostgresTarget(server, PlainFrames()), lambda: closing(PostgresReader(server)))
 
     def frame(self, target: Any, columns: Sequence[Column], rows: Sequence[Row], parts: int = 0) -> Any:
         return Rows(tuple(columns), tuple(rows))

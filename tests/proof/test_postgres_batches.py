@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.postgres_server import PostgresServer
+from tests.runtime.starting import start
 
 from twice.core.backfill.plan import BackfillRequest
 from twice.core.backfill.result import BackfillState
@@ -17,7 +18,6 @@ from twice.core.results.run import Outcome
 from twice.core.scope import slice_named
 from twice.errors import TableTaken
 from twice.ledgers.ledger import Ledger
-from twice.runtime.backfill.backfill import start
 from twice.runtime.backfill.worker import Stop, work
 from twice.runtime.context import RunContext
 from twice.runtime.run.run_task import run_task

@@ -157,7 +157,7 @@ def status(
     profile: str | None = None,
 ) -> Status:
     """What is published, what failed, what is stale, as far as the ledger knows and the last look found: of one task or
-    of all. Starts no Spark, unless the tables are to be looked at again: `refresh`. `limit`: so many slices at most.
+    of all. `refresh`: the tables are looked at again; only then may Spark be started. `limit`: so many slices at most.
 
     `tasks` has each task at a glance: what is missing, failed or stale of it, and why."""
     arguments.number("limit", limit)

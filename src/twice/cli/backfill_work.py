@@ -53,7 +53,7 @@ def carry_out(opened: OpenProject, record: BackfillRecord, parallel: int, output
     from twice.project import backfill as backfills
 
     display = current_display()
-    backfills.ready(opened)
+    backfills.ready(opened, record.name)
     live = Live(record, lambda: backfills.progress(opened, record.name))
     lines = Lines(record) if output is Stream.text else JsonLines() if output is Stream.jsonl else _quiet
     if output is Stream.text and display.on and is_terminal(sys.stdout):

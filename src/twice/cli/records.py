@@ -44,7 +44,7 @@ Drawn = Annotated[bool, typer.Option("--calendar", help="Draw the task's slices 
 Missing = Annotated[bool, typer.Option("--missing", help="List the slices that were never published.")]
 Stale = Annotated[bool, typer.Option("--stale", help="List the slices that are not right any more, and why.")]
 Failed = Annotated[bool, typer.Option("--failed", help="List the slices whose last attempt failed, and why.")]
-Refresh = Annotated[bool, typer.Option("--refresh", help="Look at the tables again before; starts Spark.")]
+Refresh = Annotated[bool, typer.Option("--refresh", help="Look at the tables again before; may start Spark.")]
 
 
 @boundary

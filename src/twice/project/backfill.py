@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
 
 from twice.core.backfill.plan import BackfillPlan, BackfillRequest
 from twice.core.backfill.result import BackfillRecord, BackfillResult, BackfillState, report
+from twice.core.ports import NeedsEngine
 from twice.core.project.selector import choose
 from twice.core.time_scope import TimeScope
+from twice.errors import TwiceError
 from twice.runtime.backfill import backfill as backfills
 from twice.runtime.backfill import several, worker
 from twice.runtime.backfill.several import Make, Range, Requests
 from twice.runtime.backfill.worker import Report, Stop
 from twice.runtime.holder import is_gone
+from twice.runtime.staleness.known_statuses import known_statuses
 from twice.wiring.open_project import OpenProject
 
 
 def plan(opened: OpenProject, request: BackfillRequest, name: str | None) -> BackfillPlan:
     """What `start` would store."""
     _check(opened, request)
-    return backfills.plan_backfill(opened.context, request, name)
+    return _planned(opened, request, name)
 
 
 def requests_of(opened: OpenProject, selectors: Sequence[str], between: Range, make: Make) -> Requests:
@@ -40,7 +45,7 @@ def ends_of(opened: OpenProject, task: str, between: Range) -> tuple[str, str]:
 
 def start_if_any(opened: OpenProject, request: BackfillRequest) -> tuple[BackfillRecord, BackfillPlan | None] | None:
     """As `start`, unless there is nothing to do: then nothing is stored, and the answer is None."""
-    return backfills.start_if_any(opened.context, request)
+    return backfills.start_if_any(opened.ledger, request, partial(_to_store, opened, request))
 
 
 def start(
@@ -48,19 +53,20 @@ def start(
 ) -> tuple[BackfillRecord, BackfillPlan | None]:
     """The plan is given only where it is new: a second start resumes."""
     _check(opened, request)
-    if name is not None:
-        backfills.refuse_other(opened.ledger, request, name)
-    return backfills.start(opened.context, request, name)
+    return backfills.start(opened.ledger, request, partial(_to_store, opened, request, name), name)
 
 
-def ready(opened: OpenProject) -> None:
-    """Start what work needs. A session that starts takes Ctrl-C for itself: set your own handler after this."""
-    assert opened.context is not None
+def ready(opened: OpenProject, name: str) -> None:
+    """Start what work on a backfill needs. A session that starts takes Ctrl-C for itself: set your own handler after
+    this."""
+    if record(opened, name).total:
+        assert opened.context is not None
 
 
 def work(opened: OpenProject, name: str, report: Report, stop: Stop, parallel: int) -> BackfillRecord:
-    """Take batches until none is left, or `stop` is set."""
-    return worker.work(opened.context, name, report, stop, parallel)
+    """Take batches until none is left, or `stop` is set. Without a batch no session is started."""
+    ended = backfills.ended_at_once(opened.ledger, name)
+    return ended if ended is not None else worker.work(opened.context, name, report, stop, parallel)
 
 
 def records(opened: OpenProject) -> tuple[BackfillRecord, ...]:
@@ -103,6 +109,26 @@ def resume(opened: OpenProject, name: str) -> BackfillRecord:
 
 def cancel(opened: OpenProject, name: str) -> BackfillRecord:
     return backfills.cancel(opened.ledger, name)
+
+
+def _to_store(opened: OpenProject, request: BackfillRequest, name: str | None = None) -> BackfillPlan:
+    """Where no session can be started for the work of a plan, none is stored."""
+    found = _planned(opened, request, name)
+    if found.batches:
+        assert opened.context is not None
+    return found
+
+
+def _planned(opened: OpenProject, request: BackfillRequest, name: str | None = None) -> BackfillPlan:
+    """Only the slices of which logs and ledger do not tell the status are asked for with an engine."""
+    task = opened.project.task(request.task)
+    slices = backfills.asked_for(task, request)
+    with opened.quickly() as quick:
+        known = {} if quick is None else known_statuses(quick, task, slices)
+        if quick is not None and len(known) == len(slices) and not request.downstream:
+            with suppress(NeedsEngine, OSError, TwiceError):
+                return backfills.plan_backfill(quick, request, name, known)
+    return backfills.plan_backfill(opened.context, request, name, known)
 
 
 def _check(opened: OpenProject, request: BackfillRequest) -> None:

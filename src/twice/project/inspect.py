@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 
+from twice.core.backfill.plan import PlannedSlice
 from twice.core.failure.interruption import interruption
 from twice.core.failure.root_cause import in_one_line
 from twice.core.ledger.look import Look, SeenSlice
 from twice.core.ledger.record import RunRecord
+from twice.core.ports import NeedsEngine
 from twice.core.project.graph import TaskNode
 from twice.core.project.graph import graph as graph_of
 from twice.core.results.calendar import Page
@@ -15,11 +19,15 @@ from twice.core.results.calendar import calendar as calendar_of
 from twice.core.results.status import History
 from twice.core.scope import slice_named, slices_named
 from twice.core.since import Since
+from twice.core.slice import Slice
 from twice.core.task import Task
 from twice.core.time_scope import TimeScope
 from twice.errors import UsageError
+from twice.runtime.context import RunContext
 from twice.runtime.staleness.kept import not_right
+from twice.runtime.staleness.known_statuses import known_statuses
 from twice.runtime.staleness.look_at import look_at
+from twice.runtime.staleness.slice_status import slice_statuses
 from twice.runtime.staleness.stale import Stale
 from twice.runtime.table.settle import attempts_not_reporting
 from twice.wiring.open_project import OpenProject
@@ -34,21 +42,43 @@ def history(opened: OpenProject, task: str, date: str | None, limit: int) -> His
 
 def look(opened: OpenProject, task: str | None) -> dict[str, str]:
     """Look again at what a task, or every one, has published, and keep what is found until the next look. Starts
-    Spark, and reads only. Which tasks could not be looked at, and why: the look before stays. Dying in here has kept
-    the looks at the tasks before."""
+    Spark where logs and ledger do not tell it all, and reads only. Which tasks could not be looked at, and why: the
+    look before stays. Dying in here has kept the looks at the tasks before."""
     failed: dict[str, str] = {}
     tasks = chosen(opened, task)
     for at, one in enumerate(tasks, 1):
         if isinstance(one.scope, Since):
             continue  # it goes on from its mark; what was changed behind that is in the ledger
-        opened.context.progress.counts(at, len(tasks), "task")
+        opened.progress.counts(at, len(tasks), "task")
         try:
-            opened.ledger.record_look(look_at(opened.context, one, opened.context.engine.fresh()))
+            opened.ledger.record_look(_looked(opened, one))
         except Exception as error:
             if interruption(error) is not None:
                 raise
             failed[one.name] = in_one_line(error)
     return failed
+
+
+def _looked(opened: OpenProject, task: Task) -> Look:
+    """Only the slices of which logs and ledger do not tell it are asked for with an engine."""
+    known: dict[Slice, PlannedSlice] = {}
+    with opened.quickly() as quick:
+        if quick is not None:
+            with suppress(NeedsEngine):
+                return look_at(quick, task, partial(_all_known, quick, task, known))
+    context = opened.context
+    session = context.engine.fresh()
+    return look_at(context, task, lambda slices: slice_statuses(context, task, slices, session, known))
+
+
+def _all_known(
+    quick: RunContext, task: Task, known: dict[Slice, PlannedSlice], slices: Sequence[Slice]
+) -> list[PlannedSlice]:
+    """Raises NeedsEngine where one of them is not; `known` then has the others."""
+    known.update(known_statuses(quick, task, slices))
+    if len(known) < len(slices):
+        raise NeedsEngine(task.name)
+    return [known[slice_] for slice_ in slices]
 
 
 def stale(opened: OpenProject, task: str | None) -> tuple[Stale, ...]:

@@ -19,7 +19,7 @@ from twice.runtime.result.pins import Pins
 from twice.runtime.run import run_many
 from twice.runtime.run.chain import EVERY_TASK, Report, Selection, TaskEnd, quiet
 from twice.runtime.run.explain import Explanation, TaskPlan, explain_all, explain_run
-from twice.runtime.run.quick import already_published, chain_already_published, would_stay
+from twice.runtime.run.quick import all_would_stay, already_published, chain_already_published, would_stay
 from twice.runtime.run.run_many import retry_failed, retry_slices, run_slices
 from twice.runtime.run.run_task import refuse_kind
 from twice.runtime.staleness.stale import failed_labels
@@ -58,8 +58,8 @@ def run(opened: OpenProject, task: str, slices: tuple[Slice, ...], request: RunR
     """Each slice in a run of its own, see `run_slices`."""
     declared = opened.project.task(task)
     refuse_kind(declared, request.kind)  # before a session is started for nothing
-    quick = opened.quick_context
-    found = None if quick is None else already_published(quick, declared, slices, request)
+    with opened.quickly() as quick:
+        found = None if quick is None else already_published(quick, declared, slices, request)
     return found if found is not None else run_slices(opened.context, declared, slices, request)
 
 
@@ -73,8 +73,8 @@ def run_all(
 ) -> tuple[TaskEnd, ...]:
     """The chosen tasks of a date, each after those it reads from."""
     run_many.of_date(opened.project, date, which.tasks)  # before a session is started for nothing
-    quick = opened.quick_context
-    ends = None if quick is None else chain_already_published(quick, date, which)
+    with opened.quickly() as quick:
+        ends = None if quick is None else chain_already_published(quick, date, which)
     if ends is None:
         return run_many.run_all(opened.context, date, wait, report, which)
     for end in ends:
@@ -103,8 +103,8 @@ def plan(opened: OpenProject, task: str, date: str | None) -> tuple[Explanation,
     """What a run would do with each slice it looks at, and why, oldest first. Writes to no table."""
     declared = opened.project.task(task)
     slice_ = slice_named(declared.scope, date)  # before a session is started for nothing
-    quick = opened.quick_context
-    found = None if quick is None else would_stay(quick, declared, slice_)
+    with opened.quickly() as quick:
+        found = None if quick is None else would_stay(quick, declared, slice_)
     return found if found is not None else explain_run(opened.context, declared, slice_)
 
 
@@ -113,7 +113,13 @@ def plan_all(
 ) -> tuple[TaskPlan, ...]:
     """What the runs of the chosen tasks of a date would do, in the order of the graph. Writes to no table."""
     run_many.of_date(opened.project, date, which.tasks)  # before a session is started for nothing
-    return explain_all(opened.context, date, report, which.tasks)
+    with opened.quickly() as quick:
+        plans = None if quick is None else all_would_stay(quick, date, which.tasks)
+    if plans is None:
+        return explain_all(opened.context, date, report, which.tasks)
+    for plan_ in plans:
+        report(plan_)
+    return plans
 
 
 def preview(opened: OpenProject, task: Task, date: str | None) -> Frame:

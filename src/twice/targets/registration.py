@@ -6,6 +6,7 @@ A registration names no driver at import time: `open` and `check_name` import wh
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -60,10 +61,10 @@ class Registration:
     """`schemes`: of the URLs of its connections; users then write the connection's name before the colon. Without
     schemes it needs no connection, and they write `format`. `check_name` raises DeclarationError for a table name that
     the system cannot have. `folder`: where a table's files are, for a system whose tables a proof can copy by Delta's
-    SHALLOW CLONE; None for all others, which a proof says. `reader`: a target that answers from
-    its tables' logs what a look asks, without an engine, and raises NeedsEngine for everything else; None where there
-    is none. `probe`: says in a line what answers at a connection, within seconds, or raises an error of ours; for
-    `twice doctor`."""
+    SHALLOW CLONE; None for all others, which a proof says. `reader`: a target that answers what a look asks without an
+    engine, and raises NeedsEngine for everything else; None where there is none. It is opened for one command: what it
+    has read of a table it need not read again. `probe`: says in a line what answers at a connection, within seconds, or
+    raises an error of ours; for `twice doctor`."""
 
     format: str
     open: Callable[[Opening], TableSystem]
@@ -73,4 +74,4 @@ class Registration:
     check_name: Callable[[TableName], None] = _any_name
     folder: Callable[[Settings, TableName], str] | None = None
     probe: Callable[[Settings, str], str] | None = None
-    reader: Callable[[Opening], Target] | None = None
+    reader: Callable[[Opening], AbstractContextManager[Target]] | None = None

@@ -14,7 +14,7 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from twice.config import Settings, load
 from twice.core.ledger.code_parts import CodeParts, TaskCode
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from twice.runtime.context import RunContext
     from twice.runtime.effects.delivery import Delivery
 
+
+_Found = TypeVar("_Found")
 
 NEEDS_SESSION = "SESSION_OR_CONTEXT_NOT_EXISTS"
 """PySpark's name for an error that a running session cures."""
@@ -126,20 +128,31 @@ class OpenProject:
         assign_all(context)
         return context
 
-    @cached_property
-    def quick_context(self) -> RunContext | None:
-        """What a look at logs and ledger needs, which starts no engine; None where Spark runs in this process
-        already: then the full way takes no longer."""
+    @contextmanager
+    def quickly(self) -> Iterator[RunContext | None]:
+        """What the looks of one command need that start no engine; None where Spark runs in this process already:
+        then the full way takes no longer."""
+        if not spark_is_running():
+            self.project  # noqa: B018 - a pipeline file may need a session to be read
         if spark_is_running():
-            return None
-        self.project  # noqa: B018 - a pipeline file may need a session to be read
-        return None if spark_is_running() else self.without_engine()
+            yield None
+            return
+        with self.without_engine() as context:
+            yield context
 
-    def without_engine(self) -> RunContext:
-        """For looks: whatever needs an engine raises NeedsEngine."""
+    @contextmanager
+    def without_engine(self) -> Iterator[RunContext]:
+        """For the looks of one command: whatever needs an engine raises NeedsEngine. Tables and code are read once."""
         from twice.runtime.run.quick import NO_ENGINE
 
-        return self._context(lambda: NO_ENGINE, lambda table, _session: self.targets.reader(table))
+        with self.targets.readers() as reader:
+            context = self._context(lambda: NO_ENGINE, lambda table, _session: reader(table))
+            yield replace(
+                context,
+                code_hash=_once(context.code_hash),
+                code_parts=_once(context.code_parts),
+                recipe=_once(context.recipe),
+            )
 
     def _context(self, engine: Callable[[], Engine], target_of: Callable[[TableName, Any], Target]) -> RunContext:
         """It sends nothing. Starting Spark takes seconds: `engine` is asked for once tasks and ledger could be read."""
@@ -223,6 +236,18 @@ class OpenProject:
         _leave_ended_spark()
         self.progress.begins("reading the pipelines", self.settings.project)
         return discover(self.settings.project, self.settings.root, self.settings.pipelines, self.settings.format)
+
+
+def _once(of: Callable[[Task], _Found]) -> Callable[[Task], _Found]:
+    """The same, found once for each task."""
+    known: dict[str, _Found] = {}
+
+    def found(task: Task) -> _Found:
+        if task.name not in known:
+            known[task.name] = of(task)
+        return known[task.name]
+
+    return found
 
 
 def spark_is_running() -> bool:

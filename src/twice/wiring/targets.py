@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from twice.config import Settings
@@ -37,18 +38,24 @@ class Targets:
         self._settings = settings
         self._registered = tuple(each for each in registered if each.frames == frames)
         self._opened: dict[str, TableSystem] = {}
-        self._readers: dict[str, Target] = {}
 
-    def reader(self, table: TableName) -> Target:
-        """What answers without an engine, see `Registration.reader`."""
-        name = table.format or self._settings.format
-        registration = self._registration(table, name)
-        if registration.reader is None:
-            raise NeedsEngine(f"a look at {table}")
-        if name not in self._readers:
-            self._readers[name] = registration.reader(Opening(name, self._settings, _instruments))
-        registration.check_name(table)
-        return self._readers[name]
+    @contextmanager
+    def readers(self) -> Iterator[Callable[[TableName], Target]]:
+        """What answers without an engine, see `Registration.reader`: of each table system one, for one command."""
+        readers: dict[str, Target] = {}
+
+        def reader(table: TableName) -> Target:
+            name = table.format or self._settings.format
+            registration = self._registration(table, name)
+            if registration.reader is None:
+                raise NeedsEngine(f"a look at {table}")
+            if name not in readers:
+                readers[name] = opened.enter_context(registration.reader(Opening(name, self._settings, _instruments)))
+            registration.check_name(table)
+            return readers[name]
+
+        with ExitStack() as opened:
+            yield reader
 
     def of(self, table: TableName, session: Any) -> Target:
         name = table.format or self._settings.format

@@ -13,6 +13,7 @@ from sqlalchemy import delete
 from tests.processes.ledger_processes import MINUTE
 from tests.runtime.conftest import DAY as MOVED_DAY
 from tests.runtime.conftest import RuntimeSetup, ShiftedClock, make_runtime, revenue_task, summed
+from tests.runtime.starting import start
 
 from twice import PublishedSlice, call
 from twice.core.backfill.plan import BackfillPlan, BackfillRequest, PlannedBatch, PlannedSlice
@@ -29,7 +30,6 @@ from twice.core.table.token import Intention
 from twice.core.task import TableName, Task
 from twice.ledgers.database.own_rows import OwnRows, tasks
 from twice.ledgers.ledger import Ledger
-from twice.runtime.backfill.backfill import start
 from twice.runtime.backfill.worker import Stop, work
 from twice.runtime.effects.delivery import drain, render_released
 from twice.runtime.effects.send import EffectDecision, delivery_of, resolve

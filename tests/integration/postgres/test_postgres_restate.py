@@ -12,6 +12,7 @@ import pytest
 from tests.contracts.postgres_harness import PostgresHarness
 from tests.contracts.target_suite import DAILY, DAY, NEXT, REVENUE, generations, plan_of
 from tests.runtime.conftest import RuntimeSetup, ShiftedClock, make_runtime, revenue_task
+from tests.runtime.starting import start
 
 from twice import Outcome
 from twice.core.backfill.plan import BackfillRequest, StatusChoice
@@ -22,7 +23,6 @@ from twice.core.table.token import CommitNote
 from twice.core.task import Task
 from twice.core.write import Layout, WritePlan
 from twice.ledgers.ledger import Ledger
-from twice.runtime.backfill.backfill import start
 from twice.runtime.backfill.worker import Event, Stop, work
 from twice.targets.memory.rows import Rows
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from tests.runtime.conftest import RuntimeSetup, summed
+from tests.runtime.starting import start
 
 from twice import Daily, Monthly, Since, Whole, append_once, audit, call, days, read, task
 from twice import replace as replace_rows
@@ -23,7 +24,7 @@ from twice.core.ports import Column
 from twice.core.project.project import assemble
 from twice.core.task import TableName, Task
 from twice.errors import EnvironmentProblem, UsageError
-from twice.runtime.backfill.backfill import cancel, pause, plan_backfill, resume, start
+from twice.runtime.backfill.backfill import cancel, ended_at_once, pause, plan_backfill, resume
 from twice.runtime.backfill.worker import Event, Stop, work
 from twice.runtime.run.run_task import run_task
 from twice.runtime.upkeep.prune import prune
@@ -696,3 +697,14 @@ def test_one_that_is_paused_with_nothing_left_stays_paused(killed_at_the_end: tu
     pause(runtime.ledger, name)
     recover(runtime.context, None)
     assert [record.state for record in runtime.ledger.backfills.records()] == [BackfillState.PAUSED]
+
+
+def test_only_a_backfill_without_a_batch_ends_where_it_begins(filled: RuntimeSetup) -> None:
+    record, _ = start(filled.context, request(3))
+    assert ended_at_once(filled.ledger, record.name) is None
+    carry_out(filled, request(3))
+    nothing, plan = start(filled.context, request(3))
+    assert (plan is not None and plan.batches, nothing.state) == ((), BackfillState.RUNNING)
+    ended = ended_at_once(filled.ledger, nothing.name)
+    assert ended is not None
+    assert ended.state is BackfillState.FINISHED

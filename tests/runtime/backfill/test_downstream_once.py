@@ -10,6 +10,7 @@ import pytest
 from tests.runtime.backfill.test_silent_worker import Unversioned
 from tests.runtime.conftest import DAY, NEXT, RuntimeSetup, revenue_task
 from tests.runtime.effects.test_effects import NEVER_GONE
+from tests.runtime.starting import start
 
 from twice import Daily, PublishedSlice, call, read, task
 from twice import replace as replace_rows
@@ -17,7 +18,6 @@ from twice.core.backfill.plan import BackfillRequest
 from twice.core.failure.failpoints import Crash, Point, armed
 from twice.core.project.project import assemble
 from twice.core.task import Policy, TableName, Task
-from twice.runtime.backfill.backfill import start
 from twice.runtime.backfill.worker import Event, Stop, work
 from twice.runtime.run.run_task import run_task
 from twice.senders.call import CallSender

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.runtime.conftest import RuntimeSetup
+from tests.runtime.starting import start_if_any
 
 from twice import Daily, Hourly, Monthly, Since, Whole, append_once, read, task
 from twice import replace as replace_rows
@@ -14,7 +15,6 @@ from twice.core.backfill.plan import BackfillRequest
 from twice.core.project.project import assemble
 from twice.core.task import Task
 from twice.errors import UsageError
-from twice.runtime.backfill.backfill import start_if_any
 from twice.runtime.backfill.several import Range, Requests, requests_of, whole_range
 from twice.runtime.backfill.worker import Stop, work
 

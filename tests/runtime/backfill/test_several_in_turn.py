@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -38,6 +39,9 @@ class Opened:
     @property
     def ledger(self) -> Any:
         return self.context.ledger
+
+    def quickly(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
 
 def copying(name: str, source: str, fails: list[BaseException] | None = None) -> Task:

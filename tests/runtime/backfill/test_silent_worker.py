@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.runtime.conftest import RuntimeSetup, summed
+from tests.runtime.starting import start
 
 from twice import Daily, Policy, read, task
 from twice import replace as replace_rows
@@ -21,7 +22,6 @@ from twice.core.table.token import CommitNote, Intention
 from twice.core.task import Task
 from twice.engine.plain import PlainEngine
 from twice.errors import OutcomeUnknown
-from twice.runtime.backfill.backfill import start
 from twice.runtime.backfill.worker import Event, Stop, work
 from twice.runtime.run.run_task import run_task
 from twice.runtime.staleness.decide import SliceState

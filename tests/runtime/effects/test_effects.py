@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from tests.runtime.conftest import DAY, REVENUE, RuntimeSetup, revenue_task
+from tests.runtime.starting import start
 
 from twice import EffectRefused, PublishedSlice, audit, call
 from twice.core.backfill.plan import BackfillRequest
@@ -24,7 +25,6 @@ from twice.core.task import Policy, TableName, Task
 from twice.errors import AuditFailed, UsageError
 from twice.ledgers.effects.outbox import SqlOutbox
 from twice.ledgers.ledger import Ledger
-from twice.runtime.backfill.backfill import start
 from twice.runtime.backfill.worker import Stop, work
 from twice.runtime.effects.delivery import drain
 from twice.runtime.effects.send import EffectDecision, delivery_of, resolve

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.runtime.conftest import DAY, REVENUE, RuntimeSetup, revenue_task
+from tests.runtime.starting import start
 from tests.runtime.table.test_redeclared_scope import COLUMNS as EVENT_COLUMNS
 from tests.runtime.table.test_redeclared_scope import EVENTS, HALF, QUARTER
 from tests.runtime.upkeep.test_rebuild_ledger import lose_the_ledger
@@ -20,7 +21,6 @@ from twice.core.ports import Column
 from twice.core.scope import slice_named
 from twice.core.task import TableName, Task
 from twice.errors import AuditFailed
-from twice.runtime.backfill.backfill import start
 from twice.runtime.backfill.worker import Stop, work
 from twice.runtime.run.run_task import run_task
 from twice.runtime.upkeep.rebuild_ledger import rebuild_ledger

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 from tests.runtime.conftest import RuntimeSetup, revenue_task
+from tests.runtime.starting import start
 
 from twice import audit, call
 from twice.core.backfill.plan import BackfillRequest
 from twice.core.ledger.outbox import EffectState
 from twice.core.task import Task
 from twice.errors import UserCodeError
-from twice.runtime.backfill.backfill import start
 from twice.runtime.backfill.worker import Event, Stop, work
 from twice.senders.call import CallSender
 from twice.targets.memory.rows import Rows

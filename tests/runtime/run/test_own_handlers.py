@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from tests.endings import Stopped
 from tests.runtime.conftest import RuntimeSetup, revenue_task, summed
+from tests.runtime.starting import start
 
 from twice import Policy, Retry, audit, call
 from twice.core.backfill.plan import BackfillRequest
@@ -27,7 +28,6 @@ from twice.core.ledger.record import AttemptState
 from twice.core.results.run import Outcome
 from twice.core.task import Task
 from twice.errors import UserCodeError
-from twice.runtime.backfill.backfill import start
 from twice.runtime.backfill.worker import Stop, work
 from twice.senders.call import CallSender
 from twice.targets.memory.rows import Rows

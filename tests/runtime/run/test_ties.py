@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.runtime.conftest import RuntimeSetup
+from tests.runtime.starting import start
 
 from twice import Daily, Monthly, Since, merge, read, task
 from twice.core.backfill.plan import BackfillRequest
@@ -16,7 +17,6 @@ from twice.core.failure.failpoints import Point, armed
 from twice.core.ports import Column
 from twice.core.task import TableName, Task
 from twice.errors import TwiceError
-from twice.runtime.backfill.backfill import start
 from twice.runtime.backfill.worker import Event, Stop, work
 from twice.runtime.run.run_many import run_slices
 from twice.runtime.run.run_task import run_task

@@ -9,6 +9,7 @@ from tests.runtime.conftest import REVENUE, RuntimeSetup, revenue_task
 from twice.core.ledger.look import Look
 from twice.core.task import Task
 from twice.runtime.staleness.look_at import NOT_HELD, look_at
+from twice.runtime.staleness.slice_status import slice_statuses
 
 DAYS = tuple(date(2026, 6, day) for day in (1, 2, 3))
 
@@ -27,7 +28,7 @@ def put(runtime: RuntimeSetup, *changed: date) -> None:
 
 
 def look(runtime: RuntimeSetup, declared: Task) -> Look:
-    return look_at(runtime.context, declared, None)
+    return look_at(runtime.context, declared, lambda slices: slice_statuses(runtime.context, declared, slices, None))
 
 
 def test_a_look_at_what_is_right_finds_nothing_and_says_when_and_at_how_much(runtime: RuntimeSetup) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.runtime.conftest import DAY, REVENUE, RuntimeSetup, revenue_task
+from tests.runtime.starting import start
 
 from twice import Daily, Since, Whole, append_once, insert_new, merge, read, task
 from twice.core.backfill.plan import BackfillRequest, StatusChoice
@@ -18,7 +19,6 @@ from twice.core.results.run import Outcome, RunRequest
 from twice.core.slice import WHOLE
 from twice.core.task import Strategy, TableName, Task
 from twice.ledgers.ledger import Ledger
-from twice.runtime.backfill.backfill import start
 from twice.runtime.backfill.worker import Event, Stop, work
 from twice.runtime.run.run_task import run_task
 from twice.runtime.upkeep.mark import Reset, reset_mark, show_mark

@@ -9,6 +9,7 @@ from datetime import date, timedelta
 import pytest
 from tests.runtime.backfill.test_silent_worker import Unversioned
 from tests.runtime.conftest import RuntimeSetup
+from tests.runtime.starting import start
 
 from twice import Daily, merge, read, task
 from twice.core.backfill.plan import BackfillRequest
@@ -20,7 +21,6 @@ from twice.core.scope import slice_named
 from twice.core.task import Policy, TableName, Task
 from twice.errors import Superseded
 from twice.ledgers.ledger import Ledger
-from twice.runtime.backfill.backfill import start
 from twice.runtime.backfill.worker import Stop, work
 from twice.runtime.run.explain import explain
 from twice.runtime.run.run_many import run_all, run_slices

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tests.runtime.conftest import COLUMNS as ORDER_COLUMNS
 from tests.runtime.conftest import DAY, REVENUE, RuntimeSetup
+from tests.runtime.starting import start
 
 from twice import Daily, Every, Hourly, Monthly, Since, Whole, append_once, insert_new, merge, read, task
 from twice import replace as replace_rows
@@ -20,7 +21,6 @@ from twice.core.scope import Scope, slice_named
 from twice.core.table.token import CommitNote
 from twice.core.task import Policy, Rerun, Strategy, TableName, Task
 from twice.errors import TableTaken
-from twice.runtime.backfill.backfill import start
 from twice.runtime.backfill.worker import Event, Stop, work
 from twice.runtime.run.explain import explain
 from twice.runtime.run.run_task import run_task

@@ -122,7 +122,11 @@ RECIPE = "recipe"
 """The kind of an input record that is no leaf: the hash of what the task's function made its query plan of, beside its
 inputs. While that is the same, so is the plan; there is none where nothing shows it."""
 
-NO_LEAVES = frozenset({TABLE, REWRITTEN, OVERWROTE, ACCEPTED, RECIPE})
+NOTHING_AFTER = "nothing after"
+"""The kind of an input record that is no leaf: a run of an incremental task found nothing after its mark in the table
+`name`, at this version. The identity says after which mark, and in which table of that name."""
+
+NO_LEAVES = frozenset({TABLE, REWRITTEN, OVERWROTE, ACCEPTED, RECIPE, NOTHING_AFTER})
 
 
 @dataclass(frozen=True)

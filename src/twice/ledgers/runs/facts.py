@@ -27,6 +27,7 @@ from sqlalchemy import (
 
 from twice.core.ledger.record import (
     ACCEPTED,
+    NOTHING_AFTER,
     RECIPE,
     TABLE,
     AcceptedSlice,
@@ -51,7 +52,7 @@ _NOTES_AND_SECONDS = select(attempts.c.notes, attempts.c.seconds).where(attempts
 _LEARN_OF_ATTEMPT = update(attempts).where(attempts.c.fence == OF_FENCE)
 _EXPECTED = select(slices.c.label, slices.c.expected).where(slices.c.fence == OF_FENCE)
 
-_CONFIRMED = (TABLE, RECIPE)
+_CONFIRMED = (TABLE, RECIPE, NOTHING_AFTER)
 """Kinds of records of which the newest counts: of the publish, or of a later run that found it right."""
 
 _CODE = bindparam("code", type_=Text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from twice.core.backfill.plan import (
@@ -28,18 +28,23 @@ from twice.runtime.result.pins import Pins, open_input
 from twice.runtime.run.run_task import refuse_kind
 from twice.runtime.staleness.correction import in_slice_order
 from twice.runtime.staleness.downstream import readers
-from twice.runtime.staleness.slice_status import slice_statuses
+from twice.runtime.staleness.slice_status import NOTHING_KNOWN, slice_statuses
 
 S = BackfillState
 
 
-def plan_backfill(context: RunContext, request: BackfillRequest, name: str | None = None) -> BackfillPlan:
+def plan_backfill(
+    context: RunContext,
+    request: BackfillRequest,
+    name: str | None = None,
+    known: Mapping[Slice, PlannedSlice] = NOTHING_KNOWN,
+) -> BackfillPlan:
     """Which slices, why each, in which batches. Reads only; the same question later may have another answer, so the
-    plan that is stored is the one that is carried out."""
+    plan that is stored is the one that is carried out. `known`: slices whose status was found before."""
     task = context.project.task(request.task)
     slices = asked_for(task, request)
     session = context.engine.fresh()
-    found = dict(zip(slices, slice_statuses(context, task, slices, session), strict=True))
+    found = dict(zip(slices, slice_statuses(context, task, slices, session, known), strict=True))
     chosen = {slice_: planned for slice_, planned in found.items() if planned.status in request.only}
     left_out = Counter(planned.status for slice_, planned in found.items() if slice_ not in chosen)
     size, notes = _size(context, task, request, tuple(chosen), session)
@@ -62,30 +67,44 @@ def _stale_left_out(found: Mapping[Slice, PlannedSlice], chosen: Mapping[Slice, 
     return [hint("{}; {} computes them too", what, option("only", ("missing", "failed", "stale")))]
 
 
+Planned = Callable[[], BackfillPlan]
+
+
 def start(
-    context: RunContext, request: BackfillRequest, name: str | None = None
+    ledger: RunLedger, request: BackfillRequest, planned: Planned, name: str | None = None
 ) -> tuple[BackfillRecord, BackfillPlan | None]:
     """Freeze and store a plan, or go on with the one that is there: a second start of the same backfill resumes it.
     The plan is given only where it is new. Dying before it is stored leaves nothing; after it, a backfill to resume."""
-    known = refuse_other(context.ledger, request, name) if name is not None else _unfinished(context, request)
+    known = refuse_other(ledger, request, name) if name is not None else _unfinished(ledger, request)
     if known is not None:
-        return resume(context.ledger, known.name), None
-    return _stored(context, plan_backfill(context, request, name))
+        return resume(ledger, known.name), None
+    return _stored(ledger, planned())
 
 
-def start_if_any(context: RunContext, request: BackfillRequest) -> tuple[BackfillRecord, BackfillPlan | None] | None:
+def start_if_any(
+    ledger: RunLedger, request: BackfillRequest, planned: Planned
+) -> tuple[BackfillRecord, BackfillPlan | None] | None:
     """As `start`, unless there is nothing to do: then nothing is stored."""
-    known = _unfinished(context, request)
+    known = _unfinished(ledger, request)
     if known is not None:
-        return resume(context.ledger, known.name), None
-    plan = plan_backfill(context, request)
-    return _stored(context, plan) if plan.batches else None
+        return resume(ledger, known.name), None
+    plan = planned()
+    return _stored(ledger, plan) if plan.batches else None
 
 
-def _stored(context: RunContext, plan: BackfillPlan) -> tuple[BackfillRecord, BackfillPlan | None]:
-    book, request = context.ledger.backfills, plan.request
+def ended_at_once(ledger: RunLedger, name: str) -> BackfillRecord | None:
+    """A backfill without a batch ends where it begins. None for another one: that is a worker's. A second call changes
+    nothing."""
+    if find(ledger, name).total:
+        return None
+    ledger.backfills.finish(name)
+    return find(ledger, name)
+
+
+def _stored(ledger: RunLedger, plan: BackfillPlan) -> tuple[BackfillRecord, BackfillPlan | None]:
+    book, request = ledger.backfills, plan.request
     stored = book.create(plan)
-    _lift(context.ledger, [(name, slice_.label) for name, slice_ in plan.slices if slice_.status == "failed"])
+    _lift(ledger, [(name, slice_.label) for name, slice_ in plan.slices if slice_.status == "failed"])
     record = book.record(plan.name)
     assert record is not None, plan.name
     if not stored and record.request != request:
@@ -220,9 +239,9 @@ def _rows_per_slice(context: RunContext, task: Task, slices: tuple[Slice, ...], 
     return sum(known) / len(known) if known else None
 
 
-def _unfinished(context: RunContext, request: BackfillRequest) -> BackfillRecord | None:
+def _unfinished(ledger: RunLedger, request: BackfillRequest) -> BackfillRecord | None:
     """The newest backfill of the same request that has something left to do."""
-    same = [record for record in context.ledger.backfills.records() if record.request == request]
+    same = [record for record in ledger.backfills.records() if record.request == request]
     return same[-1] if same and not same[-1].complete else None
 
 

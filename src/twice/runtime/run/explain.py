@@ -25,6 +25,7 @@ from twice.runtime.staleness.decide import Decision, SliceState, decide, rerun_o
 from twice.runtime.staleness.stale import reads_of
 from twice.runtime.table.cut import stored_cut
 from twice.runtime.table.displaced_rows import displaced
+from twice.runtime.table.nothing_after import NOT_MOVED
 from twice.runtime.table.owner import refuse_taken
 from twice.runtime.table.provenance import provenance_of
 from twice.runtime.table.taken_back import taken_back
@@ -71,11 +72,10 @@ class Explanation(Summarized):
         return ("", "what", "version", "columns"), [*reads, *refused]
 
 
-def _idle(task: Task, slice_: Slice, generation: int, version: int | None) -> Explanation:
-    why = "nothing new: the source has not moved beyond the mark"
-    return Explanation(
-        task.name, str(task.target), task.write.name, slice_.label, generation, version, False, why, (), ()
-    )
+def idle(task: Task, label: str, generation: int, version: int | None) -> Explanation:
+    """Of an incremental task with nothing to read."""
+    why = f"nothing new: {NOT_MOVED}"
+    return Explanation(task.name, str(task.target), task.write.name, label, generation, version, False, why, (), ())
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ def _explain(context: RunContext, task: Task, slice_: Slice) -> Explanation:
     if isinstance(task.scope, Since):
         window, _ = next_window(context, task, generation, pins)
         if window is None:
-            return _idle(task, slice_, generation, published.version)
+            return idle(task, slice_.label, generation, published.version)
     context.progress.begins("compute", where)
     computed = compute(context, task, plan, pins, window)
     label = slice_.label

@@ -35,8 +35,9 @@ from twice.runtime.staleness.kept import left_behind
 from twice.runtime.staleness.published_since import GenerationsAtStart, published_after, published_since
 from twice.runtime.staleness.settle_above import settle_above
 from twice.runtime.table.copied import rows_made_at
+from twice.runtime.table.nothing_after import NOT_MOVED, nothing_after
 from twice.runtime.table.settle import TableState, look
-from twice.runtime.table.stored_mark import refuse_other_kind, stored_mark, written_over
+from twice.runtime.table.stored_mark import cursor_input, refuse_other_kind, stored_mark, written_over
 from twice.runtime.write_plan import layout_of, make_write_plan
 
 
@@ -92,7 +93,7 @@ def _run_claimed(attempt: Attempt, heartbeat: Heartbeat) -> RunResult:
     with step("look"):
         found, window = _look(attempt, pins)
     if window is None and isinstance(attempt.task.scope, Since):
-        return _nothing_new(attempt, found, attempt.task.scope)
+        return _nothing_new(attempt, found, attempt.task.scope, pins)
     moved = _moved(attempt, found)
     hit(Point.AFTER_LOOK)
     with step("compute"), pins.blaming_changed_files():
@@ -201,11 +202,15 @@ def _landed(attempt: Attempt, earlier: str) -> bool:
     return record is not None and record.state is AttemptState.PUBLISHED
 
 
-def _nothing_new(attempt: Attempt, found: TableState, scope: Since) -> RunResult:
-    """The source has not moved beyond the mark. No table was written."""
-    why = "the source has not moved beyond the mark"
-    result = _unchanged(attempt, found, why)
-    mark = stored_mark(attempt.context.ledger, attempt.task, scope, found.generations[scope.only.label])
+def _nothing_new(attempt: Attempt, found: TableState, scope: Since, pins: Pins) -> RunResult:
+    """The source has not moved beyond the mark. No table was written. What there is to note is found by reading again:
+    then nothing is kept that would answer the next run without it."""
+    generation = found.generations[scope.only.label]
+    _, table = cursor_input(attempt.task, scope)
+    source = pins.tables[attempt.context.project.located(table)]
+    seen = () if attempt.notes else nothing_after(attempt.context, attempt.task, generation, source.version, source.id)
+    result = _unchanged(attempt, found, NOT_MOVED, inputs=seen)
+    mark = stored_mark(attempt.context.ledger, attempt.task, scope, generation)
     return replace(result, outcome=Outcome.NOTHING_NEW, mark=None if mark is None else mark_text(mark))
 
 
@@ -226,7 +231,13 @@ def states(found: TableState, computed: Computed) -> list[SliceState]:
     ]
 
 
-def _unchanged(attempt: Attempt, found: TableState, why: str, computed: Computed | None = None) -> RunResult:
+def _unchanged(
+    attempt: Attempt,
+    found: TableState,
+    why: str,
+    computed: Computed | None = None,
+    inputs: tuple[InputRecord, ...] = (),
+) -> RunResult:
     """Nothing to write. The table was only read. `computed`, where it was compared with what is published."""
     ledger = attempt.context.ledger
     runs = ledger.runs_of(attempt.task.name, tuple(found.generations))
@@ -234,6 +245,7 @@ def _unchanged(attempt: Attempt, found: TableState, why: str, computed: Computed
     attempt.notes.extend(found.others.notes(attempt.task, published=False))
     facts = replace(
         shown,
+        inputs=(*shown.inputs, *inputs),
         why=why,
         version=found.version,
         notes=tuple(attempt.notes),

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from twice.core.backfill.plan import PlannedSlice
 from twice.core.closed import assert_never
 from twice.core.ledger.look import Look, SeenSlice
 from twice.core.ledger.record import RunRecord
 from twice.core.scope import slices_named
+from twice.core.slice import Slice
 from twice.core.task import Task
 from twice.runtime.context import RunContext
-from twice.runtime.staleness.slice_status import slice_statuses
 
 NOT_HELD = "its table does not hold it: it was recreated, or replaced by an older copy"
 """Of a slice that the ledger has as published."""
 
 
-def look_at(context: RunContext, task: Task, session: Any) -> Look:
-    """All that the ledger has as published of a task, held against its table, its inputs and its code. Reads only. Of
-    what was tried meanwhile it says nothing."""
+Statuses = Callable[[Sequence[Slice]], Sequence[PlannedSlice]]
+
+
+def look_at(context: RunContext, task: Task, statuses: Statuses) -> Look:
+    """All that the ledger has as published of a task, held against its table, its inputs and its code: `statuses` asks
+    these. Reads only. Of what was tried meanwhile it says nothing."""
     at, code = context.ledger.now(), context.code_hash(task)
     runs = {run.label: run for run in context.ledger.runs(task.name) if run.generation}
     slices = sorted(slices_named(task.scope, runs))
-    found = slice_statuses(context, task, slices, session) if slices else ()
+    found = statuses(slices) if slices else ()
     seen = (_seen(runs[each.label], each) for each in found)
     return Look(task.name, at, code, len(slices), tuple(each for each in seen if each is not None))
 

@@ -4,11 +4,12 @@ it."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
-from twice.core.ledger.record import NO_LEAVES, InputRecord
-from twice.core.lineage import DECLARED, EARLIER, has_plan
-from twice.core.ports import Leaf
+from twice.core.ledger.record import NO_LEAVES, RECIPE, InputRecord
+from twice.core.lineage import DECLARED, EARLIER, NOT_WATCHED, has_plan, source_name
+from twice.core.ports import FUNCTION, PLAN, Leaf, NeedsEngine
 from twice.core.slice import Slice
 from twice.core.table.token import Intention
 from twice.core.task import Task
@@ -83,3 +84,41 @@ class BuiltPlans:
         plan = make_write_plan(self._context.project.id, self._task, (slice_,))
         with self._context.session() as session:
             return compute(self._context, self._task, plan, Pins(self._context, session))
+
+
+@dataclass(frozen=True)
+class SameRecipe:
+    """What the task's function makes its plan of is what it was: so is the plan, which need not be made. `not_watched`:
+    the task's tables whose changes make no slice stale."""
+
+    recipe: str
+    not_watched: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, context: RunContext, task: Task) -> SameRecipe | None:
+        """None where nothing shows what the function makes its plan of."""
+        recipe = context.recipe(task)
+        located = context.project.located
+        not_watched = frozenset(str(located(each.table)) for each in task.tables.values() if not each.watch)
+        return None if recipe is None else cls(recipe, not_watched)
+
+    def asked(self, task: Task) -> bool:  # noqa: ARG002 - also of what stays: that it differs is said by the full way
+        return True
+
+    def reason(
+        self, slice_: Slice, held: Sequence[InputRecord], published: Intention, tables: frozenset[str]
+    ) -> str | None:
+        """None, or NeedsEngine: what differs, only the plan can say."""
+        made = {record.identity for record in held if record.kind == RECIPE}
+        if made != {self.recipe}:
+            raise NeedsEngine(f"{slice_.label} was not published, or found right, by the function as it is now")
+        beside = outside((record for record in held if not self._is_ignored(record)), tables)
+        unknown = sorted(kind for kind, _ in beside if kind not in (PLAN, FUNCTION))
+        of_catalog = any(record.kind == FUNCTION and "of the catalog" in record.name for record in held)
+        if unknown or of_catalog or not has_plan(held) or published.inputs is None:
+            raise NeedsEngine(f"{slice_.label} reads what no log knows: {', '.join(unknown) or 'the catalog'}")
+        return None
+
+    def _is_ignored(self, record: InputRecord) -> bool:
+        """A server's table that is not watched: another snapshot of it is read each time, and none of them counts."""
+        return record.identity == NOT_WATCHED and f"{record.kind}:{source_name(record.name)}" in self.not_watched

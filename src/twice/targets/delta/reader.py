@@ -12,12 +12,13 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn
 
 from twice.core.ports import Foreign, Held, NeedsEngine, Published, Touched
 from twice.core.slice import Slice
-from twice.core.table.owner import ownership
+from twice.core.table.owner import Ownership, ownership
 from twice.core.table.token import CommitNote
 from twice.core.task import TableName
 from twice.targets.delta.log.changes import foreign_changes, touched_rows
@@ -33,21 +34,22 @@ _MOST = 5_000
 
 class DeltaReader:
     """The part of `core.ports.Target` that a look needs, on tables in folders of this machine. Whatever else is asked
-    of it needs an engine."""
+    of it needs an engine. Each table is read once, when it is first asked for: its answers agree with each other."""
 
     def __init__(self, locate: Callable[[TableName], str]) -> None:
         self._locate = locate
+        self._read: dict[str, _NewestCommit] = {}
 
     def published(self, table: TableName, token_names: Sequence[str]) -> Published:
         look = self._look(table)
         names = dict.fromkeys(token_names, 0)
-        owners = ownership(look.tokens if names else {})
+        owners = look.owners if names else Ownership()
         generations = {name: look.tokens.get(name, 0) for name in names}
         return Published(look.table.version, generations, owners, look.table.id)
 
     def tokens(self, table: TableName, prefix: str) -> Mapping[str, Held]:
         look = self._look(table)
-        wrote = look.notes()
+        wrote = look.notes
         return {
             name: Held(generation, *wrote.get((name, generation), (None, None)))
             for name, generation in sorted(look.tokens.items())
@@ -74,14 +76,32 @@ class DeltaReader:
         raise NeedsEngine(f"{name} of a Delta table")
 
     def _look(self, table: TableName) -> _NewestCommit:
-        folder = Path(self._locate(table))
+        place = self._locate(table)
+        if place not in self._read:
+            self._read[place] = self._newest_commit(table, Path(place))
+        return self._read[place]
+
+    def _newest_commit(self, table: TableName, folder: Path) -> _NewestCommit:
         newest = _newest(folder / "_delta_log")
-        commits = Commits(lambda: LocalLogFiles(folder / "_delta_log"))
+        commits = Commits(lambda: _ReadOnce(folder / "_delta_log"))
         checksum = commits.checksum(newest)
         tokens = tokens_of(checksum)
         if tokens is None:
             raise NeedsEngine(f"the newest commit of {table} has no checksum file that lists its tokens")
         return _NewestCommit(folder, commits, _table(table, newest, checksum), tokens)
+
+
+class _ReadOnce(LocalLogFiles):
+    """A commit never changes, and its first line is asked for by each slice."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self._first: dict[str, str | None] = {}
+
+    def first_line(self, name: str) -> str | None:
+        if name not in self._first:
+            self._first[name] = super().first_line(name)
+        return self._first[name]
 
 
 class _NewestCommit:
@@ -90,6 +110,11 @@ class _NewestCommit:
     def __init__(self, folder: Path, commits: Commits, table: Table, tokens: Mapping[str, int]) -> None:
         self.folder, self.commits, self.table, self.tokens = folder, commits, table, tokens
 
+    @cached_property
+    def owners(self) -> Ownership:
+        return ownership(self.tokens)
+
+    @cached_property
     def notes(self) -> dict[tuple[str, int], tuple[int, CommitNote]]:
         """By token and generation: the commit that gave it, for every commit the log still has."""
         if self.table.version > _MOST:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -34,10 +35,10 @@ def folder(settings: Settings, table: TableName) -> str:
     return str(settings.warehouse.joinpath(*table.name.split(".")))
 
 
-def _reader(opening: Opening) -> Target:
+def _reader(opening: Opening) -> AbstractContextManager[Target]:
     from twice.targets.delta.reader import DeltaReader
 
-    return cast(Target, DeltaReader(lambda table: folder(opening.settings, table)))
+    return nullcontext(cast(Target, DeltaReader(lambda table: folder(opening.settings, table))))
 
 
 def _location(settings: Settings, name: str) -> Location:  # noqa: ARG001 - there is one warehouse

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import cast
 
 from twice.config import Settings
+from twice.core.ports import Target
 from twice.core.task import TableName
 from twice.errors import DeclarationError
 from twice.targets.postgres.location import former_location, location_of
@@ -18,6 +20,19 @@ def _open(opening: Opening) -> TableSystem:
     with _drivers(opening.name):
         from twice.targets.postgres.target import PostgresSystem
     return PostgresSystem(opening.name, opening.settings.connections[opening.name])
+
+
+@contextmanager
+def _reader(opening: Opening) -> Iterator[Target]:
+    with _drivers(opening.name):
+        from twice.targets.postgres.reader import PostgresReader
+        from twice.targets.postgres.server.server import Server, limits_of
+    settings = opening.settings.connections[opening.name]
+    reader = PostgresReader(Server(opening.name, settings.url.reveal(), limits_of(settings)))
+    try:
+        yield cast(Target, reader)
+    finally:
+        reader.close()
 
 
 def _probe(settings: Settings, name: str) -> str:
@@ -60,4 +75,5 @@ POSTGRES = Registration(
     schemes=("postgresql", "postgres", "postgresql+psycopg", ""),
     check_name=_check_name,
     probe=_probe,
+    reader=_reader,
 )

@@ -12,21 +12,16 @@ from twice.core.closed import assert_never
 from twice.core.failure.failpoints import Point, hit
 from twice.core.ports import (
     Column,
-    Foreign,
     Frame,
-    Held,
     Landed,
     Lost,
     PreparedTable,
-    Published,
     Shape,
     Staged,
     Target,
-    Touched,
 )
 from twice.core.schema_change import drift, more_digits, ways_out
 from twice.core.slice import Slice
-from twice.core.table.owner import Ownership
 from twice.core.table.token import CommitNote
 from twice.core.task import TableName
 from twice.core.write import AppendRows, Layout, ReplaceRows, ReplaceTable, UpsertRows, WritePlan
@@ -34,12 +29,13 @@ from twice.errors import InputMissing, ResultRefused, TableChanged, TwiceError
 from twice.targets.postgres import state
 from twice.targets.postgres.frames.plain import Frames
 from twice.targets.postgres.frames.spark import SparkFrames
+from twice.targets.postgres.looks import Looks
 from twice.targets.postgres.read.query import Query
 from twice.targets.postgres.read.reading import file_of
 from twice.targets.postgres.read.snapshot import Snapshots
 from twice.targets.postgres.server.errors import explained, sqlstate_of
 from twice.targets.postgres.server.names import check_columns, relation_of
-from twice.targets.postgres.server.server import Connection, Limits, Server
+from twice.targets.postgres.server.server import Connection, Server, limits_of
 from twice.targets.postgres.table import Intent, Table, find, intend
 from twice.targets.postgres.write.exchange.dependents import refuse_dependents
 from twice.targets.postgres.write.exchange.exchange import drop_side, stage_table
@@ -50,12 +46,12 @@ from twice.targets.schema import check_fit, check_names
 from twice.targets.side import refuse_other_names
 
 
-class PostgresTarget:
+class PostgresTarget(Looks):
     """One server, and the kind of frames that come and go. PostgreSQL keeps no older versions of a table: a version
     is how many commits twice has made to it, and only the present one can be read."""
 
     def __init__(self, server: Server, frames: Frames, snapshots: Snapshots | None = None) -> None:
-        self._server = server
+        super().__init__(server)
         self._frames = frames
         self._snapshots = snapshots or Snapshots(server)
 
@@ -70,46 +66,6 @@ class PostgresTarget:
                 self._refuse_new_columns(find(connection, relation), shape)
             into = intend(connection, relation, shape, layout, evolve)
         return PreparedTable(into.table.shape, into.before is not None, into)
-
-    def published(self, table: TableName, token_names: Sequence[str]) -> Published:
-        with self._server.transaction("repeatable read", f"looking at {table}") as connection:
-            held = find(connection, relation_of(table))
-            if held is None:
-                return Published(None, dict.fromkeys(token_names, 0))
-            if held.entry is None:
-                return Published(0, dict.fromkeys(token_names, 0))
-            found = state.generations(connection, held.entry.id, token_names)
-            owners = state.owners(connection, held.entry.id) if token_names else Ownership()
-            return Published(held.entry.version, found, owners, str(held.entry.id))
-
-    def tokens(self, table: TableName, prefix: str) -> dict[str, Held]:
-        with self._server.transaction(doing=f"looking at {table}") as connection:
-            held = find(connection, relation_of(table))
-            if held is None or held.entry is None:
-                return {}
-            return state.tokens(connection, held.entry.id, prefix)
-
-    def provenance(
-        self,
-        table: TableName,
-        token_name: str,
-        generation: int,
-        at: int | None = None,  # noqa: ARG002
-    ) -> CommitNote | None:
-        with self._server.transaction(doing=f"looking at {table}") as connection:
-            held = find(connection, relation_of(table))
-            if held is None or held.entry is None:
-                return None
-            return state.note(connection, held.entry.id, token_name, generation)
-
-    def foreign(self, table: TableName, since: int, slices: Sequence[Slice]) -> tuple[Foreign, ...]:  # noqa: ARG002
-        """PostgreSQL does not remember who changed a row."""
-        return ()
-
-    def touched(self, table: TableName, since: int, column: str | None) -> Touched | None:  # noqa: ARG002
-        """PostgreSQL does not remember which rows a transaction changed."""
-        found = self.published(table, ())
-        return None if found.version is None else Touched(table.name, found.version, None, found.id)
 
     def one_slice_only(self, table: TableName) -> str | None:  # noqa: ARG002 - a transaction takes any number
         return None
@@ -244,14 +200,7 @@ def missing(table: TableName) -> InputMissing:
 
 class PostgresSystem:
     def __init__(self, name: str, settings: ConnectionSettings) -> None:
-        limits = Limits(
-            settings.lock_seconds,
-            settings.statement_seconds,
-            settings.idle_seconds,
-            settings.driver_connections,
-            settings.task_connections,
-        )
-        self._server = Server(name, settings.url.reveal(), limits)
+        self._server = Server(name, settings.url.reveal(), limits_of(settings))
         self._snapshots: weakref.WeakKeyDictionary[Any, Snapshots] = weakref.WeakKeyDictionary()
 
     def target(self, session: Any) -> Target:

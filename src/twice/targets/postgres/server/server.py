@@ -17,6 +17,7 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from twice.config import ConnectionSettings
 from twice.errors import EnvironmentProblem
 from twice.targets.postgres.location import location_of
 from twice.targets.postgres.server.errors import explained, unreachable
@@ -53,6 +54,16 @@ class Limits:
     idle: float = 600
     connections: int = 4
     tasks: int = 8
+
+
+def limits_of(settings: ConnectionSettings) -> Limits:
+    return Limits(
+        settings.lock_seconds,
+        settings.statement_seconds,
+        settings.idle_seconds,
+        settings.driver_connections,
+        settings.task_connections,
+    )
 
 
 class Server:
