@@ -96,7 +96,7 @@ def starting() -> Iterator[Start]:
             raise
         start.end_jvm()
         _give_back(start)
-        _forget_jvm()
+        forget_jvm()
         start.jvm_ended()
         if interrupt is None:
             raise  # what a caller's own signal handler raised
@@ -114,7 +114,7 @@ def _give_back(start: Start) -> None:
     interrupts.give_back()
 
 
-def _forget_jvm() -> None:
+def forget_jvm() -> None:
     """PySpark's memory of a JVM that is gone."""
     _mute()
     context, gateway = SparkContext._active_spark_context, SparkContext._gateway

@@ -3,17 +3,18 @@ while."""
 
 from __future__ import annotations
 
-import hmac
 import os
 import secrets
 import signal
 import socket
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
@@ -22,8 +23,9 @@ from twice.engine.session.spark_conf import SessionSettings
 from twice.engine.warm import keeper_file
 from twice.engine.warm.fit import digests, needs
 from twice.engine.warm.keeper_file import KeeperFile
-from twice.engine.warm.line import LOOPBACK, Line
+from twice.engine.warm.line import ANSWERS, ASKS, LOOPBACK, PROOF, Line, is_proof, proof
 from twice.engine.warm.served import Served
+from twice.engine.warm.shared import changed, shared_state
 
 _LOOK_S = 0.5
 _FULL = 0.8
@@ -47,6 +49,8 @@ class Keeper:
         self._lock = threading.Lock()
         self._attached: dict[int, Attached] = {}
         self._served = 0
+        self._over = ""
+        self._shared = shared_state(session.sparkContext)
         self._last_used = self._started = time.monotonic()
         self._ended = threading.Event()
         self._listening = socket.create_server((LOOPBACK, 0), backlog=32)
@@ -71,12 +75,29 @@ class Keeper:
         gateway: Any = SparkContext._gateway
         if gateway.proc.poll() is not None:
             return "its Java has ended"
+        if self._has_stopped():
+            return "its Spark has been stopped"
         with self._lock:
+            if self._over:
+                file.unlink(missing_ok=True)  # nobody asks in vain
             if self._attached:
                 return ""
-            if time.monotonic() - self._last_used > self._idle_s:
-                return f"not used for {self._idle_s:.0f} s"
-        return "" if file.exists() else "its file is gone"
+            if not self._over and time.monotonic() - self._last_used > self._idle_s:
+                self._over = f"not used for {self._idle_s:.0f} s"
+            if not self._over and not file.exists():
+                self._over = "its file is gone"
+            return self._over
+
+    def _has_stopped(self) -> bool:
+        """A command's code may do it, and so does Spark itself after some errors."""
+        with suppress(Py4JError):
+            return bool(self._session.sparkContext._jsc.sc().isStopped())
+        return False
+
+    def _take_no_more(self, why: str) -> None:
+        """End as soon as no command is attached."""
+        with self._lock:
+            self._over = self._over or why
 
     def _accept(self) -> None:
         while True:
@@ -87,39 +108,52 @@ class Keeper:
         line = Line(connection)
         try:
             asked = line.receive()
-            if asked is None or not hmac.compare_digest(str(asked.get("key")), self._key):
+            if asked is None or not is_proof(asked.get(PROOF), self._key, ASKS, asked.get("once")):
                 return
+            ours = {PROOF: proof(self._key, ANSWERS, asked.get("once"))}
             match asked.get("want"):
                 case "session":
-                    self._serve_one(line, asked)
+                    self._serve_one(line, asked, ours)
                 case "status":
-                    line.send(self._status())
+                    line.send({**ours, **self._status()})
                 case "stop":
-                    self._stop(line, by_force=bool(asked.get("force")))
+                    line.send({**ours, **self._stop(by_force=bool(asked.get("force")))})
         except OSError:  # who asked is gone
             return
         finally:
             line.close()
 
-    def _serve_one(self, line: Line, asked: dict[str, Any]) -> None:
+    def _serve_one(self, line: Line, asked: dict[str, Any], ours: dict[str, Any]) -> None:
         who = Attached(int(asked["pid"]), str(asked["command"]))
         with self._lock:
+            if self._over:
+                return
             self._attached[id(line)] = who
             self._served += 1
         try:
             served = Served(self._session, str(asked["warehouse"]))
             try:
-                line.send({"port": served.port, "secret": served.secret, "client": served.name})
+                line.send({**ours, "port": served.port, "secret": served.secret, "client": served.name})
                 while line.receive() is not None:  # it asks for one thing alone, until it is gone
                     served.cancel()
             finally:
-                served.end()
+                self._end(served)
         finally:
             with self._lock:
                 del self._attached[id(line)]
                 self._last_used = time.monotonic()
             if self._is_full():
+                self._take_no_more("its memory is full")
+
+    def _end(self, served: Served) -> None:
+        if not served.end():
+            # Only the end of the JVM ends it. Who waits for a lock that it holds would wait for ever, and we for them.
+            if served.holds_locks():
                 self.end()
+            self._take_no_more("a call of a command that has ended goes on")
+        different = changed(self._shared, shared_state(self._session.sparkContext))
+        if different:
+            self._take_no_more(f"a command has changed what all share: {different}")
 
     def _is_full(self) -> bool:
         """What commands have left is freed first."""
@@ -130,12 +164,15 @@ class Keeper:
         runtime.gc()
         return self._used(runtime) > _FULL * int(runtime.maxMemory())
 
-    def _stop(self, line: Line, *, by_force: bool) -> None:
+    def _stop(self, *, by_force: bool) -> dict[str, Any]:
         with self._lock:
             at_work = self._at_work()
-        if not at_work or by_force:
+            ends = not at_work or by_force
+            if ends:
+                self._over = "asked to end"
+        if ends:
             self.end()
-        line.send({"attached": at_work, "ends": not at_work or by_force})
+        return {"attached": at_work, "ends": ends}
 
     def _status(self) -> dict[str, Any]:
         runtime = self._runtime()
