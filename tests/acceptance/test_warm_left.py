@@ -28,6 +28,13 @@ def threads(name): return jvm.java.lang.Thread.getAllStackTraces().keySet().toSt
 """
 
 
+SLOW = """
+from twice import Daily, replace, task
+@task("shop.slow", scope=Daily("d", start="2026-01-01"), inputs={}, write=replace())
+def slow(): ...
+"""
+
+
 class Left:
     """A project with a warm Spark, and Python that attaches to it as a notebook does."""
 
@@ -146,6 +153,35 @@ print(session().range(3).count(), session().sparkContext._gateway.proc is not No
         [sys.executable, "-c", text], cwd=left.shop.root, capture_output=True, text=True, timeout=100
     )
     assert (answer.stdout, answer.returncode) == ("3 True\n", 0), answer.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda each: each.name)
+def test_a_command_that_attaches_to_a_java_that_hangs_can_be_interrupted(left: Left, number: signal.Signals) -> None:
+    ((_, keeper),) = read_all(left.folder)
+    java = int(subprocess.run(["pgrep", "-P", str(keeper.pid)], capture_output=True, text=True).stdout.split()[0])
+    text = f"""
+import os, signal, sys
+import twice.engine.warm.attach as attach
+attached = attach.attached
+def late(*rest):
+    os.kill({java}, signal.SIGSTOP)
+    print("it hangs", flush=True)
+    return attached(*rest)
+attach.attached = late
+from twice.cli.main import app
+sys.argv = ["twice", "run", "slow", "--date", "2026-06-09"]
+app()
+"""
+    left.shop.write("pipelines/slow.py", SLOW)
+    command = [sys.executable, "-c", text]
+    with subprocess.Popen(command, cwd=left.shop.root, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None and process.stdout.readline() == "it hangs\n"
+            process.send_signal(number)
+            assert process.wait(60) == {signal.SIGTERM: 143, signal.SIGINT: 130}[number]
+        finally:
+            process.kill()
+            os.kill(java, signal.SIGCONT)
 
 
 def test_of_two_that_are_started_at_once_there_is_one(left: Left) -> None:

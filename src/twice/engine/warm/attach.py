@@ -62,7 +62,7 @@ def _ask_for_session(kept: KeeperFile, settings: SessionSettings, progress: Prog
 
 def _session(line: Line, answer: dict[str, object]) -> SparkSession:
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    with starting() as start:
+    with starting(launches=False) as start:
         session = attached(line, int(str(answer["port"])), str(answer["secret"]), str(answer["client"]))
         start.hold_signals()
         for name in PYSPARK_LOGGERS:
