@@ -91,6 +91,21 @@ print(default.catalog.tableExists("seen"), threads("stream execution"))
     assert state["served"] == 2
 
 
+def test_sessions_and_what_they_have_cached_are_freed(left: Left) -> None:
+    used = """
+from pyspark.sql import functions as F
+jvm.java.lang.System.gc()
+def kept(): return sc._jsc.getPersistentRDDs().size(), threads("Idle Worker Monitor for")
+until = time.monotonic() + 30
+while kept() != (0, 0) and time.monotonic() < until: time.sleep(0.1)
+print(*kept())
+spark.range(9).cache().count()
+spark.range(2).select(F.udf(lambda n: n, "bigint")("id")).collect()
+"""
+    answers = [left.said(used) for _ in range(3)]
+    assert [each.out for each in answers] == ["0 0\n"] * 3, answers[-1].err
+
+
 SHARED = {
     "Hadoop's settings": "sc._jsc.hadoopConfiguration().set('fs.another', 'x')",
     "system properties of Java": "jvm.java.lang.System.setProperty('another', 'x')",

@@ -3,6 +3,7 @@ while."""
 
 from __future__ import annotations
 
+import gc
 import os
 import secrets
 import signal
@@ -160,6 +161,7 @@ class Keeper:
         with self._lock:
             if self._attached:
                 return False
+        gc.collect()  # py4j's objects are in rings, and keep alive what they stand for in Java
         runtime = self._runtime()
         runtime.gc()
         return self._used(runtime) > _FULL * int(runtime.maxMemory())

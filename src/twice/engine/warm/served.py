@@ -14,6 +14,7 @@ from twice.engine.warm.line import LOOPBACK
 
 _AGAIN_S = 0.05
 _PATIENCE_S = 10.0
+_MONITOR = "PythonWorkerFactory$MonitorThread"
 
 
 class Served:
@@ -64,6 +65,7 @@ class Served:
             with suppress(Exception):
                 self._server.shutdown()
         self._end_workers()
+        self._empty_cache()
         self._forget_listener()
         return not calling
 
@@ -108,6 +110,11 @@ class Served:
             if listener.isDefined():
                 self._context._jsc.sc().removeSparkListener(listener.get())
 
+    def _empty_cache(self) -> None:
+        """Nobody else can use it, and it would take memory until Java happens to notice."""
+        with suppress(Exception):
+            self._session.sharedState().cacheManager().clearCache()
+
     def _end_workers(self) -> None:
         """The processes that its UDFs ran in. Spark keeps them for ever, and has no call to end them."""
         with suppress(Exception):
@@ -116,4 +123,16 @@ class Served:
             field.setAccessible(True)
             workers = self._jvm.scala.jdk.javaapi.CollectionConverters.asJava(field.get(environment))
             for key in [each for each in workers.keySet() if self.name in each.envVars().toString()]:
-                workers.remove(key).stop()
+                ended = workers.remove(key)
+                ended.stop()
+                self._end_monitor(ended)
+
+    def _end_monitor(self, workers: Any) -> None:
+        """The thread that looks after idle ones, which looks for ever."""
+        for thread in self._jvm.java.util.ArrayList(self._jvm.java.lang.Thread.getAllStackTraces().keySet()):
+            kind = thread.getClass()
+            if kind.getName().endswith(_MONITOR):
+                whose = kind.getDeclaredField("$outer")
+                whose.setAccessible(True)
+                if whose.get(thread).equals(workers):
+                    thread.interrupt()
