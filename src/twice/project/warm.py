@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -66,11 +68,12 @@ def start(
             "spark.warm is empty in the settings of this project: its commands always start their own Spark",
             fix='Name a folder, or leave it out: warm = ".twice/warm".',
         )
-    here = next((each for each in found(settings) if not each.differs), None)
-    if here is not None:
-        return here, False
-    progress.begins("starting", "Spark, to keep it warm")
-    _start(settings, settings.spark.warm, idle_s, memory)
+    with _one_at_a_time(settings.spark.warm):
+        here = next((each for each in found(settings) if not each.differs), None)
+        if here is not None:
+            return here, False
+        progress.begins("starting", "Spark, to keep it warm")
+        _start(settings, settings.spark.warm, idle_s, memory)
     started = next((each for each in found(settings) if not each.differs), None)
     if started is None:
         raise EnvironmentProblem(
@@ -97,8 +100,16 @@ def stop(settings: Settings, *, by_force: bool = False) -> int:
     return ended
 
 
-def _start(settings: Settings, folder: Path, idle_s: float, memory: str | None) -> None:
+@contextmanager
+def _one_at_a_time(folder: Path) -> Iterator[None]:
+    """The second of two that are started at once finds the Spark of the first. Dying here releases it."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with (folder / "start.lock").open("ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _start(settings: Settings, folder: Path, idle_s: float, memory: str | None) -> None:
     clear_scratch(folder / "scratch")
     reading, writing = os.pipe()
     words = [str(writing), str(settings.root), settings.profile or "", str(idle_s), memory or ""]

@@ -32,7 +32,8 @@ class Start:
     """A start of Spark under way. The first signal ends its JVM, or keeps it from being started; a second one does not
     wait for PySpark to notice."""
 
-    def __init__(self) -> None:
+    def __init__(self, launches: bool) -> None:
+        self._launches = launches
         self.before = interrupts.handlers()
         self.interrupt: KeyboardInterrupt | None = None
         self._jvm: subprocess.Popen[Any] | None = None
@@ -71,15 +72,16 @@ class Start:
             second, self.interrupt = self.interrupt is not None, self.interrupt or interrupt
             _mute()
             self.end_jvm()
-            if second and self._jvm is not None:
+            if not self._launches or (second and self._jvm is not None):
                 raise
 
 
 @contextmanager
-def starting() -> Iterator[Start]:
-    """Spark starts in this block. When it has ended, signals stop jobs (`interrupts`); interrupted, the JVM is gone and
+def starting(*, launches: bool = True) -> Iterator[Start]:
+    """Spark starts in this block, in a JVM that is launched here; else there is none to end, and a signal raises at
+    once. When it has ended, signals stop jobs (`interrupts`); interrupted, the JVM is gone and
     the process as it was before, so a notebook may start Spark again."""
-    start = Start()
+    start = Start(launches)
     start.hold_signals()
     java_gateway.Popen = start.launch  # type: ignore[assignment, attr-defined]
     try:
@@ -96,7 +98,7 @@ def starting() -> Iterator[Start]:
             raise
         start.end_jvm()
         _give_back(start)
-        _forget_jvm()
+        forget_jvm()
         start.jvm_ended()
         if interrupt is None:
             raise  # what a caller's own signal handler raised
@@ -114,7 +116,7 @@ def _give_back(start: Start) -> None:
     interrupts.give_back()
 
 
-def _forget_jvm() -> None:
+def forget_jvm() -> None:
     """PySpark's memory of a JVM that is gone."""
     _mute()
     context, gateway = SparkContext._active_spark_context, SparkContext._gateway
@@ -123,7 +125,7 @@ def _forget_jvm() -> None:
         if context is not None:
             context.stop()
     with suppress(Exception):
-        if gateway is not None:
+        if gateway is not None and gateway.proc is not None:  # another process's may hang
             gateway.shutdown()
     SparkContext._gateway = SparkContext._jvm = None
     SparkContext._active_spark_context = None  # `stop` gets there only if the JVM answers, or fails as it expects

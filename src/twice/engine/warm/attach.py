@@ -8,13 +8,14 @@ import os
 import sys
 from contextlib import suppress
 
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from twice.core.ports import SILENT, Progress
 from twice.engine.session.java import remember_packages
 from twice.engine.session.session import PYSPARK_LOGGERS, close, embedded, existing
 from twice.engine.session.spark_conf import SessionSettings
-from twice.engine.session.starting import starting
+from twice.engine.session.starting import forget_jvm, starting
 from twice.engine.session.supported import refuse_remote
 from twice.engine.warm.attached import attached
 from twice.engine.warm.fit import digests, misfit, needs
@@ -51,12 +52,17 @@ def _ask_for_session(kept: KeeperFile, settings: SessionSettings, progress: Prog
         return None
     progress.begins("attaching to", "warm Spark")
     settings.warehouse.mkdir(parents=True, exist_ok=True)
-    return _session(*answered)
+    try:
+        return _session(*answered)
+    except (OSError, Py4JError):  # it has ended since it answered
+        answered[0].close()
+        forget_jvm()
+        return None
 
 
 def _session(line: Line, answer: dict[str, object]) -> SparkSession:
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    with starting() as start:
+    with starting(launches=False) as start:
         session = attached(line, int(str(answer["port"])), str(answer["secret"]), str(answer["client"]))
         start.hold_signals()
         for name in PYSPARK_LOGGERS:

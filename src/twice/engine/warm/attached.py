@@ -35,7 +35,8 @@ class AttachedContext(SparkContext):
         if SparkContext._active_spark_context is not self:
             return
         self.line.close()
-        self._accumulatorServer.shutdown()
+        with suppress(Exception):  # where PySpark could not even start it, too
+            self._accumulatorServer.shutdown()
         with suppress(Exception):
             assert SparkContext._gateway is not None
             SparkContext._gateway.close()
@@ -57,6 +58,17 @@ def leave_ended() -> None:
         SparkSession._instantiatedSession = SparkSession._activeSession = None
 
 
+_plain = SparkSession.__init__
+
+
+def _own_default(made: SparkSession, context: SparkContext, java: Any = None, options: Any = None) -> None:
+    """`SparkSession(context)` takes the JVM's default session, which is the keeper's, for all commands to see."""
+    ours = SparkSession._instantiatedSession
+    if java is None and ours is not None and isinstance(context, AttachedContext):
+        java = ours._jsparkSession
+    _plain(made, context, java, options or {})
+
+
 def attached(line: Line, port: int, secret: str, client: str) -> AttachedSession:
     """The session that the keeper has made for this command at a port of its JVM."""
     with _environment({_PORT: str(port), _SECRET: secret}):
@@ -64,6 +76,7 @@ def attached(line: Line, port: int, secret: str, client: str) -> AttachedSession
     jvm, session = gateway.jvm, gateway.entry_point
     context = jvm.JavaSparkContext.fromSparkContext(session.sparkContext())
     AttachedContext.line = line
+    SparkSession.__init__ = _own_default  # type: ignore[assignment, method-assign]
     conf = SparkConf(_jvm=jvm, _jconf=context.getConf())
     ours = {name: value for name, value in os.environ.items() if name.startswith(OF_TWICE)}
     python = AttachedContext(gateway=gateway, jsc=context, conf=conf, environment={**ours, CLIENT: client})

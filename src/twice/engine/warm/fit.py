@@ -6,13 +6,16 @@ one, the command starts its own. What only says which terminal a command was typ
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+from twice.core.version import __version__
 from twice.engine.session import jars
 from twice.engine.session.java import find_java
 from twice.engine.session.spark_conf import SessionSettings, archive_for, spark_conf
@@ -46,7 +49,10 @@ def needs(settings: SessionSettings, environment: Mapping[str, str] = os.environ
     return {
         "Java, or another version of Spark or Delta": archive_for(find_java(), delta, settings.cache).path.name,
         "Python": f"{sys.executable} {sys.version}",
+        "twice": __version__,
         "working folder": _this_folder(),
+        "umask": _umask(),
+        "file of settings": _files_of_settings(environment),
         **{f"setting {name}": value for name, value in conf.items() if name not in _EACH_ITS_OWN},
         **{_VARIABLE + name: value for name, value in environment.items() if not _is_of_the_terminal(name)},
     }
@@ -57,6 +63,25 @@ def _this_folder() -> str:
     here = Path.cwd()
     seen = here.stat()
     return f"{here} {seen.st_dev}:{seen.st_ino}"
+
+
+def _umask() -> str:
+    """The modes of what Java writes. It can be asked for without a moment of another one on Linux alone."""
+    with suppress(OSError):
+        for text in Path("/proc/self/status").read_text().splitlines():
+            if text.startswith("Umask:"):
+                return text
+    return ""
+
+
+def _files_of_settings(environment: Mapping[str, str]) -> str:
+    """Java reads them as it starts."""
+    folders = [Path(environment.get("SPARK_CONF_DIR") or jars.spark_home() / "conf")]
+    folders += [Path(environment[name]) for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR") if environment.get(name)]
+    found = hashlib.sha256()
+    for file in sorted(file for folder in folders for file in folder.glob("*") if file.is_file()):
+        found.update(f"{file}\0{hashlib.sha256(file.read_bytes()).hexdigest()}\n".encode())
+    return found.hexdigest()
 
 
 def _is_of_the_terminal(name: str) -> bool:

@@ -3,17 +3,19 @@ while."""
 
 from __future__ import annotations
 
-import hmac
+import gc
 import os
 import secrets
 import signal
 import socket
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
@@ -22,8 +24,9 @@ from twice.engine.session.spark_conf import SessionSettings
 from twice.engine.warm import keeper_file
 from twice.engine.warm.fit import digests, needs
 from twice.engine.warm.keeper_file import KeeperFile
-from twice.engine.warm.line import LOOPBACK, PATIENCE_S, Line
+from twice.engine.warm.line import ANSWERS, ASKS, LOOPBACK, PATIENCE_S, PROOF, Line, is_proof, proof
 from twice.engine.warm.served import Served
+from twice.engine.warm.shared import changed, shared_state
 
 _LOOK_S = 0.5
 _FULL = 0.8
@@ -48,8 +51,9 @@ class Keeper:
         self._lock = threading.Lock()
         self._attached: dict[int, Attached] = {}
         self._served = 0
-        self._closed = False
-        """Whether no more commands are let in: it was decided to end."""
+        self._over = ""
+        """Why it ends, once that is decided: no more commands are let in."""
+        self._shared = shared_state(session.sparkContext)
         self._last_used = self._started = time.monotonic()
         self._ended = threading.Event()
         self._listening = socket.create_server((LOOPBACK, 0), backlog=32)
@@ -80,12 +84,29 @@ class Keeper:
         gateway: Any = SparkContext._gateway
         if gateway.proc.poll() is not None:
             return "its Java has ended"
+        if self._has_stopped():
+            return "its Spark has been stopped"
         with self._lock:
-            unused_s = time.monotonic() - self._last_used
-            if self._attached or (unused_s <= self._idle_s and file.exists()):
+            if self._over:
+                file.unlink(missing_ok=True)  # nobody asks in vain
+            if self._attached:
                 return ""
-            self._closed = True
-        return f"not used for {self._idle_s:.0f} s" if unused_s > self._idle_s else "its file is gone"
+            if not self._over and time.monotonic() - self._last_used > self._idle_s:
+                self._over = f"not used for {self._idle_s:.0f} s"
+            if not self._over and not file.exists():
+                self._over = "its file is gone"
+            return self._over
+
+    def _has_stopped(self) -> bool:
+        """A command's code may do it, and so does Spark itself after some errors."""
+        with suppress(Py4JError):
+            return bool(self._session.sparkContext._jsc.sc().isStopped())
+        return False
+
+    def _take_no_more(self, why: str) -> None:
+        """End as soon as no command is attached."""
+        with self._lock:
+            self._over = self._over or why
 
     def _accept(self) -> None:
         while True:
@@ -97,24 +118,25 @@ class Keeper:
         line = Line(connection)
         try:
             asked = line.receive()
-            if asked is None or not hmac.compare_digest(str(asked.get("key")), self._key):
+            if asked is None or not is_proof(asked.get(PROOF), self._key, ASKS, asked.get("once")):
                 return
+            ours = {PROOF: proof(self._key, ANSWERS, asked.get("once"))}
             match asked.get("want"):
                 case "session":
-                    self._serve_one(line, asked)
+                    self._serve_one(line, asked, ours)
                 case "status":
-                    line.send(self._status())
+                    line.send({**ours, **self._status()})
                 case "stop":
-                    self._stop(line, by_force=bool(asked.get("force")))
+                    line.send({**ours, **self._stop(by_force=bool(asked.get("force")))})
         except OSError:  # who asked is gone
             return
         finally:
             line.close()
 
-    def _serve_one(self, line: Line, asked: dict[str, Any]) -> None:
+    def _serve_one(self, line: Line, asked: dict[str, Any], ours: dict[str, Any]) -> None:
         who = Attached(int(asked["pid"]), str(asked["command"]), line)
         with self._lock:
-            if self._closed:
+            if self._over:
                 return  # it starts its own
             self._attached[id(line)] = who
             self._served += 1
@@ -122,16 +144,26 @@ class Keeper:
             line.wait_without_end()
             served = Served(self._session, str(asked["warehouse"]))
             try:
-                line.send({"port": served.port, "secret": served.secret, "client": served.name})
+                line.send({**ours, "port": served.port, "secret": served.secret, "client": served.name})
                 while line.receive() is not None:  # it asks for one thing alone, until it is gone
                     served.cancel()
             finally:
-                served.end()
+                self._end(served)
         finally:
             with self._lock:
                 del self._attached[id(line)]
                 self._last_used = time.monotonic()
             self._end_if_full()
+
+    def _end(self, served: Served) -> None:
+        if not served.end():
+            # Only the end of the JVM ends it. Who waits for a lock that it holds would wait for ever, and we for them.
+            if served.holds_locks():
+                self.end()
+            self._take_no_more("a call of a command that has ended goes on")
+        different = changed(self._shared, shared_state(self._session.sparkContext))
+        if different:
+            self._take_no_more(f"a command has changed what all share: {different}")
 
     def _end_if_full(self) -> None:
         """Even when what commands have left is freed."""
@@ -139,22 +171,20 @@ class Keeper:
         most = _FULL * int(runtime.maxMemory())
         if self._attached or self._used(runtime) <= most:
             return
+        gc.collect()  # py4j's objects are in rings, and keep alive what they stand for in Java
         runtime.gc()
         if self._used(runtime) > most:
-            self._close_unless_used()
+            self._take_no_more("its memory is full")
 
-    def _close_unless_used(self, *, by_force: bool = False) -> list[dict[str, Any]]:
-        """The commands that are at work."""
+    def _stop(self, *, by_force: bool) -> dict[str, Any]:
         with self._lock:
             at_work = self._at_work()
-            if not at_work or by_force:
-                self._closed = True
-                self.end()
-        return at_work
-
-    def _stop(self, line: Line, *, by_force: bool) -> None:
-        at_work = self._close_unless_used(by_force=by_force)
-        line.send({"attached": at_work, "ends": not at_work or by_force})
+            ends = not at_work or by_force
+            if ends:
+                self._over = "asked to end"
+        if ends:
+            self.end()
+        return {"attached": at_work, "ends": ends}
 
     def _status(self) -> dict[str, Any]:
         runtime = self._runtime()

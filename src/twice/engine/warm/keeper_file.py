@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -36,24 +37,43 @@ def write(folder: Path, kept: KeeperFile) -> Path:
 
 
 def read_all(folder: Path) -> list[tuple[Path, KeeperFile]]:
-    """Those that are this user's alone and whole."""
+    """Those that are this user's alone and whole, of processes that are alive."""
     found = [(path, _read(path)) for path in sorted(folder.glob("*.json"))]
-    return [(path, kept) for path, kept in found if kept is not None]
+    return [(path, kept) for path, kept in found if kept is not None and _may_live(kept.pid)]
 
 
 def _read(path: Path) -> KeeperFile | None:
-    with suppress(OSError, ValueError, TypeError), path.open() as file:
+    with suppress(OSError, ValueError, TypeError, KeyError), open(path, opener=_without_waiting) as file:
         seen = os.fstat(file.fileno())
-        if seen.st_uid == os.getuid() and not stat.S_IMODE(seen.st_mode) & 0o077:
-            return KeeperFile(**json.load(file))
+        if stat.S_ISREG(seen.st_mode) and seen.st_uid == os.getuid() and not stat.S_IMODE(seen.st_mode) & 0o077:
+            read = json.load(file)
+            return KeeperFile(**read) if _is_whole(read) else None
     return None
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """A pipe in its place would be waited for until somebody writes to it."""
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
+def _is_whole(read: Any) -> bool:
+    kinds = {"pid": int, "port": int, "key": str, "fit": dict}
+    return all(type(read[name]) is kind for name, kind in kinds.items()) and 0 < read["port"] < 1 << 16
+
+
+def _may_live(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)  # no signal: only the question
+    except (ProcessLookupError, OverflowError):  # nor is it a number of a process
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def sweep(folder: Path) -> None:
     """Delete what keepers that were killed have left. A second call finds nothing."""
     for path in folder.glob("*.json"):
         with suppress(OSError, ValueError):
-            try:
-                os.kill(int(path.stem), 0)  # no signal: only the question
-            except ProcessLookupError:
+            if not _may_live(int(path.stem)):
                 path.unlink(missing_ok=True)

@@ -6,7 +6,9 @@ keeper stops what the command has left running.
 
 from __future__ import annotations
 
+import hmac
 import json
+import secrets
 import socket
 import threading
 from contextlib import suppress
@@ -15,6 +17,8 @@ from typing import Any
 from twice.engine.warm.keeper_file import KeeperFile
 
 LOOPBACK = "127.0.0.1"
+ASKS, ANSWERS = "a command asks", "the keeper answers"
+PROOF = "proof"
 PATIENCE_S = 20.0
 """A keeper answers at once; one that was stopped (SIGSTOP) never does."""
 
@@ -73,16 +77,27 @@ def is_listening(kept: KeeperFile) -> bool:
 
 
 def ask(kept: KeeperFile, **question: Any) -> tuple[Line, dict[str, Any]] | None:
-    """The keeper's answer and the open line; None where no keeper answers."""
+    """The keeper's answer and the open line; None where no keeper answers. The key is not said, and who answers has to
+    have it too: the port of a keeper that was killed may be another user's by now."""
     try:
         line = Line(socket.create_connection((LOOPBACK, kept.port), PATIENCE_S))
     except OSError:
         return None
     with suppress(OSError):
-        line.send({"key": kept.key, **question})
+        once = secrets.token_hex(32)
+        line.send({"once": once, PROOF: proof(kept.key, ASKS, once), **question})
         answer = line.receive()
-        if answer is not None:
+        if answer is not None and is_proof(answer.pop(PROOF, None), kept.key, ANSWERS, once):
             line.wait_without_end()
             return line, answer
     line.close()
     return None
+
+
+def proof(key: str, who: str, once: object) -> str:
+    """That whoever sends it has the key; `once` is another one each time."""
+    return hmac.digest(key.encode(), f"{who} {once}".encode(), "sha256").hex()
+
+
+def is_proof(given: object, key: str, who: str, once: object) -> bool:
+    return hmac.compare_digest(str(given).encode(), proof(key, who, once).encode())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -74,6 +75,30 @@ def test_settings_the_folder_and_python_must_be_the_same(monkeypatch: pytest.Mon
     monkeypatch.setattr(sys, "executable", "/another/python")
     found = difference(here, needs(settings(), {"AWS_PROFILE": "x"}))
     assert found == "another Python, and 2 more"
+
+
+def test_files_that_java_reads_as_it_starts_must_be_the_same(tmp_path: Path) -> None:
+    here = {"SPARK_CONF_DIR": str(tmp_path)}
+    before = needs(settings(), here)
+    assert difference(before, needs(settings(), here)) is None
+    (tmp_path / "spark-defaults.conf").write_text("spark.sql.ansi.enabled false")
+    assert difference(before, needs(settings(), here)) == "another file of settings"
+
+
+def test_another_version_of_twice_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = needs(settings(), {})
+    monkeypatch.setattr(fit, "__version__", "another")
+    assert difference(before, needs(settings(), {})) == "another twice"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux says it")
+def test_the_modes_of_what_java_writes_must_be_the_same() -> None:
+    before = needs(settings(), {})
+    usual = os.umask(0o177)
+    try:
+        assert difference(before, needs(settings(), {})) == "another umask"
+    finally:
+        os.umask(usual)
 
 
 def test_no_value_is_kept_in_the_open() -> None:

@@ -31,10 +31,27 @@ def test_a_file_of_another_user_is_not_used(tmp_path: Path, monkeypatch: pytest.
     assert read_all(tmp_path) == []
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"pid": 1}'])
+NOT_WHOLE = (
+    *("", "{", "[]", '{"pid": 1}', '{"pid": 1, "port": 99999, "key": "", "fit": {}}'),
+    *('{"pid": 1, "port": 1, "key": 1, "fit": {}}', '{"pid": 1, "port": 1, "key": "", "fit": []}'),
+)
+
+
+@pytest.mark.parametrize("text", NOT_WHOLE)
 def test_a_file_that_is_not_whole_is_not_used(tmp_path: Path, text: str) -> None:
     path = write(tmp_path, HERE)
     path.write_text(text)
+    assert read_all(tmp_path) == []
+
+
+@pytest.mark.timeout(10)
+def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "1.json", 0o600)
+    assert read_all(tmp_path) == []
+
+
+def test_a_keeper_that_was_killed_is_not_asked_for_its_port_may_be_anothers(tmp_path: Path) -> None:
+    write(tmp_path, KeeperFile(2**22 + 1, 4712, "a key", {}))
     assert read_all(tmp_path) == []
 
 
