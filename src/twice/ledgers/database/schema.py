@@ -48,7 +48,7 @@ from twice.core.ledger.record import AttemptState
 if TYPE_CHECKING:
     from sqlalchemy.dialects import postgresql, sqlite
 
-HEAD = "0013"
+HEAD = "0014"
 """The newest migration. Known without loading alembic, which most openings do not need."""
 
 VERSION_TABLE = "twice_schema"
@@ -275,9 +275,12 @@ HAS_LEFTOVERS = text(f"NOT discarded AND state IN ({listed(LEFTOVER_STATES)})")
 
 Index("twice_attempts_by_task", attempts.c.task, attempts.c.fence)
 Index("twice_runs_by_last_fence", runs.c.last_fence)
+Index("twice_runs_by_attempt", runs.c.attempt)
+Index("twice_runs_by_version", runs.c.task, runs.c.version)
 Index("twice_slices_by_label", slices.c.task, slices.c.label, slices.c.fence)
 Index("twice_leases_by_fence", leases.c.fence)
 Index("twice_batches_by_state", batches.c.backfill, batches.c.state, batches.c.position)
+Index("twice_batches_by_task", batches.c.backfill, batches.c.task)
 Index("twice_planned_by_batch", planned.c.backfill, planned.c.number)
 Index("twice_needs_by_needed", needs.c.backfill, needs.c.needed)
 

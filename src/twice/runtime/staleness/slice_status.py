@@ -91,9 +91,10 @@ def _read(context: RunContext, task: Task, slices: Sequence[Slice], session: Any
     refuse_taken(context.project.id, task, published.owners)
     tokens = tuple(SliceToken(n, s.label, published.generations[n]) for s, n in zip(slices, names, strict=True))
     cut = stored_cut(context, task, target, published)
-    recorded = {run.label: run for run in context.ledger.runs(task.name)}
+    labels = [slice_.label for slice_ in slices]
+    recorded = context.ledger.runs_of(task.name, labels)
     others = made_by_others(context, task, target, tokens, recorded)
-    held = context.ledger.inputs(task.name)
+    held = context.ledger.inputs(task.name, labels)
     changes = _changes(context, task, slices, held, session)
     unwatched, code, left = _not_watched(context, task, changes), context.code_of(task), displaced(context.ledger, task)
     other_code = code_changes(context.ledger, task, code, (run.intention for run in recorded.values()))
