@@ -18,7 +18,8 @@ from tests.runtime.conftest import ORDERS, RuntimeSetup, ShiftedClock, make_runt
 
 from twice import Hourly, read, task
 from twice import replace as replace_rows
-from twice.core.backfill.plan import BackfillRequest
+from twice.core.backfill.plan import BackfillPlan, BackfillRequest, PlannedBatch, PlannedSlice
+from twice.core.backfill.result import BatchState, SliceEnd
 from twice.core.ledger.outbox import EffectState
 from twice.core.ports import Column
 from twice.core.project.project import assemble
@@ -183,3 +184,29 @@ def test_a_status_takes_its_time_by_the_slices_not_by_the_attempts(
         with each.counted():
             _status(each)
     assert old.steps <= 1.5 * young.steps + 2_000
+
+
+def _plan(slices: int) -> BackfillPlan:
+    request = BackfillRequest("_sales", label_at(0), label_at(slices - 1))
+    batches = (PlannedBatch(n + 1, "_sales", (PlannedSlice(label_at(n), "missing", "so"),)) for n in range(slices))
+    return BackfillPlan("plan", request, tuple(batches))
+
+
+def test_the_batch_of_a_large_plan_takes_no_more_steps_than_that_of_a_small_one(
+    ledgers: Callable[[tuple[int, int]], OldLedger],
+) -> None:
+    steps = {}
+    old = ledgers(YOUNG)
+    for slices in (20, 2_000):
+        book = old.ledger.backfills
+        plan = _plan(slices)
+        assert book.create(replace(plan, name=f"plan {slices}"))
+        with old.counted():
+            for _ in range(3):
+                claim = book.claim(f"plan {slices}", "me", timedelta(minutes=5))
+                assert claim is not None and book.renew(claim, timedelta(minutes=5))
+                assert book.done(claim, [SliceEnd(claim.labels[0], "published", 1, "f")], 1.0)
+            assert book.records(replace(plan.request, silent=False)) == ()
+            assert book.batches(f"plan {slices}", BatchState.FAILED) == ()
+        steps[slices] = old.steps
+    assert steps[2_000] <= 1.5 * steps[20] + 1_000, steps
