@@ -287,6 +287,12 @@ class Overview:
     last_failed: RunRecord | None
 
 
+def overview_of(runs: Sequence[RunRecord]) -> Overview:
+    """Of all of them, where they were read anyway."""
+    failed = [run for run in runs if run.failed]
+    return Overview(tuple(runs), len(runs), len(failed), failed[-1] if failed else None)
+
+
 @dataclass(frozen=True)
 class Pruned:
     """How many rows went: attempts (with their slices, inputs and audits), effects of what cannot land, texts of
