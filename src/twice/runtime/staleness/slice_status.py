@@ -9,7 +9,7 @@ In doubt a slice counts as stale: its run looks closer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -48,20 +48,35 @@ class JudgedSlice:
 
 def slice_statuses(context: RunContext, task: Task, slices: Sequence[Slice], session: Any) -> tuple[PlannedSlice, ...]:
     """Each slice's status and why, in the order given. Reads only."""
-    return tuple(each.status for each in judged_slices(context, task, slices, session, BuiltPlans(context, task)))
+    found = _slices_now(context, task, slices, session, BuiltPlans(context, task))
+    # One at a time: what is known of a hundred thousand slices is let go of with each.
+    return tuple(_status(task, token, run, now) for token, run, now, _ in found)
 
 
 def judged_slices(
     context: RunContext, task: Task, slices: Sequence[Slice], session: Any, plans: Plans
 ) -> tuple[JudgedSlice, ...]:
     """The same, with what it was found by. Reads only."""
+    return tuple(
+        JudgedSlice(
+            _status(task, token, run, now),
+            _differs(token, run, now),
+            _versions(evidence.inputs.get(token.label, ()), evidence.changes),
+        )
+        for token, run, now, evidence in _slices_now(context, task, slices, session, plans)
+    )
+
+
+def _slices_now(
+    context: RunContext, task: Task, slices: Sequence[Slice], session: Any, plans: Plans
+) -> Iterator[tuple[SliceToken, RunRecord | None, _Present, _Evidence]]:
+    """How each slice stands now: its token, its run, and what is to be judged by."""
     context.progress.begins("look", run_label(task.name, [slice_.label for slice_ in slices]))
     evidence, declared = _read(context, task, slices, session), DeclaredInputs(context.places, task)
     asked = plans if plans.asked(task) else None
-    return tuple(
-        _judged(task, token, evidence, _why_changed(slice_, token, evidence, declared, asked))
-        for slice_, token in zip(slices, evidence.tokens, strict=True)
-    )
+    for slice_, token in zip(slices, evidence.tokens, strict=True):
+        changed = _why_changed(slice_, token, evidence, declared, asked)
+        yield token, evidence.runs.get(token.label), _now(token, evidence, changed), evidence
 
 
 @dataclass(frozen=True)
@@ -132,15 +147,11 @@ def _why_changed(
     return why
 
 
-def _judged(task: Task, token: SliceToken, evidence: _Evidence, changed: str | None) -> JudgedSlice:
+def _now(token: SliceToken, evidence: _Evidence, changed: str | None) -> _Present:
     """Pure. `changed`: why its inputs may not be what they were."""
-    label = token.label
-    run = evidence.runs.get(label)
-    recut = evidence.cut.doubts(token.generation, _made(run).version)
-    lost, back = label in evidence.displaced, label in evidence.taken_back
-    now = _Present(evidence.code, evidence.code_changes, changed, recut, lost, back)
-    versions = _versions(evidence.inputs.get(label, ()), evidence.changes)
-    return JudgedSlice(_status(task, token, run, now), _differs(token, run, now), versions)
+    recut = evidence.cut.doubts(token.generation, _made(evidence.runs.get(token.label)).version)
+    lost, back = token.label in evidence.displaced, token.label in evidence.taken_back
+    return _Present(evidence.code, evidence.code_changes, changed, recut, lost, back)
 
 
 def _made(run: RunRecord | None) -> Provenance:
@@ -185,8 +196,8 @@ def _state(token: SliceToken, run: RunRecord | None, now: _Present) -> SliceStat
     # What was published without its inputs is not the same as anything.
     inputs = (published.inputs or "") if published is not None and now.changed is None else ""
     other = now.code_changes.get(published.code) if published is not None else None
-    state = SliceState(token.label, token.generation, published, Intention(now.code, inputs))
-    return replace(state, recut=now.recut, displaced=now.displaced, taken_back=now.taken_back, code_change=other)
+    present, lost, back = Intention(now.code, inputs), now.displaced, now.taken_back
+    return SliceState(token.label, token.generation, published, present, None, now.recut, lost, back, other)
 
 
 def _differs(token: SliceToken, run: RunRecord | None, now: _Present) -> str | None:
