@@ -21,8 +21,18 @@ from twice import replace as replace_rows
 from twice.core.backfill.plan import BackfillPlan, BackfillRequest, PlannedBatch, PlannedSlice
 from twice.core.backfill.result import BatchState, SliceEnd
 from twice.core.ledger.outbox import EffectState
+from twice.core.ledger.record import (
+    TABLE,
+    AttemptState,
+    Claim,
+    ClaimRequest,
+    Facts,
+    InputRecord,
+    SliceRecord,
+)
 from twice.core.ports import Column
 from twice.core.project.project import assemble
+from twice.core.table.token import Intention
 from twice.core.task import Task
 from twice.ledgers.ledger import Ledger
 from twice.runtime.backfill.backfill import start
@@ -184,6 +194,35 @@ def test_a_status_takes_its_time_by_the_slices_not_by_the_attempts(
         with each.counted():
             _status(each)
     assert old.steps <= 1.5 * young.steps + 2_000
+
+
+def _batch(old: OldLedger, slices: int) -> list[str]:
+    """Published by one attempt, each slice from two tables."""
+    labels = [f"{slices} {label_at(hour)}" for hour in range(slices)]
+    claim = old.ledger.claim(ClaimRequest("_sales", labels, f"batch {slices}", "run", "me"), timedelta(minutes=5))
+    assert isinstance(claim, Claim)
+    old.ledger.fix(claim, dict.fromkeys(labels, 0))
+    read_ = tuple(InputRecord(label, TABLE, f"shop.{name}", None, 1) for name in "ab" for label in labels)
+    known = tuple(SliceRecord(label, 0, Intention("c", "i"), 1, "f") for label in labels)
+    old.ledger.advance(claim, AttemptState.CLAIMED, AttemptState.PUBLISHING, Facts(slices=known, inputs=read_))
+    old.ledger.publish(claim.attempt, Facts(version=1), generations=dict.fromkeys(labels, 1))
+    return labels
+
+
+def test_what_a_large_batch_has_read_takes_steps_by_its_slices_alone(
+    ledgers: Callable[[tuple[int, int]], OldLedger],
+) -> None:
+    old, steps = ledgers(YOUNG), {}
+    for slices in (40, 400):
+        labels = _batch(old, slices)
+        with old.counted():
+            assert all(len(each) == 2 for each in old.ledger.inputs("_sales", labels).values())
+        steps[slices] = old.steps
+        with old.counted():
+            assert len(old.ledger.inputs("_sales", labels[-1:])) == 1
+        steps[-slices] = old.steps
+    assert steps[400] <= 12 * steps[40] + 1_000, steps
+    assert steps[-400] <= 1_000, steps
 
 
 def _plan(slices: int) -> BackfillPlan:

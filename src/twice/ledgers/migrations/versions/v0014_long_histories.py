@@ -1,6 +1,6 @@
 """What is asked at every run, however long the history is: open attempts and those with staged rows left by their task,
-the newest effects in a state, the tasks of a backfill, whether an attempt's publish is the last of its slice, and the
-newest version of a table."""
+the newest effects in a state, the tasks of a backfill, whether an attempt's publish is the last of its slice, the
+newest version of a table, and what one slice of a batch of hundreds has read."""
 
 from __future__ import annotations
 
@@ -22,5 +22,6 @@ def upgrade() -> None:
         op.create_index(name, "twice_attempts", ["task", "fence"], sqlite_where=where, postgresql_where=where)
     op.create_index("twice_effects_by_state", "twice_effects", ["state", "id", "task"])
     op.create_index("twice_batches_by_task", "twice_batches", ["backfill", "task"])
+    op.create_index("twice_inputs_by_label", "twice_inputs", ["fence", "label"])
     op.create_index("twice_runs_by_attempt", "twice_runs", ["attempt"])
     op.create_index("twice_runs_by_version", "twice_runs", ["task", "version"])
