@@ -1,0 +1,199 @@
+"""A ledger with five million attempts against an empty one, and a plan of a hundred thousand hours.
+
+    python -m bench.ledger_scale --json bench/results/ledger_scale.json
+
+The old ledger has one task of 100,000 hours, each published 25 times and found right 25 times, and half a million
+effects; the other side is the same question to a ledger without any. Everything runs in one process: no JVM, the tables
+are in memory. A plan is compared with its goal of 5 seconds, its memory with a bound of 500 MB (`tracemalloc`, in a pass
+of its own, which makes everything slower).
+"""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+import time
+import tracemalloc
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta, timezone
+from itertools import count
+from pathlib import Path
+from typing import Any, Literal
+
+from bench.measuring import Row, arguments, interleaved, report
+from tests.old_ledger import DAY_ONE, SLICES, grow_old, label_at
+from tests.postgres_server import PostgresServer
+from tests.runtime.conftest import ORDERS, RuntimeSetup, ShiftedClock, make_runtime
+
+from twice import Hourly, read, task
+from twice import replace as replace_rows
+from twice.core.backfill.plan import BackfillRequest
+from twice.core.ledger.outbox import EffectState
+from twice.core.ledger.record import Claim, ClaimRequest
+from twice.core.ports import Column
+from twice.core.project.project import assemble
+from twice.ledgers.ledger import Ledger
+from twice.runtime.backfill.backfill import plan_backfill, start
+from twice.runtime.staleness.kept import not_right
+from twice.targets.memory.rows import Rows
+from twice.targets.memory.target import MemoryTarget
+
+ATTEMPTS = 5_000_000
+GOAL = 2.0
+PLAN_SECONDS, PLAN_MB = 5.0, 500.0
+COLUMNS = (Column("at", "timestamp"), Column("amount", "bigint"))
+BEFORE_ALL = datetime(2014, 1, 1, tzinfo=timezone.utc)
+Ask = Callable[[int], object]
+
+
+@task(
+    "shop.sales",
+    scope=Hourly("at", start="2015-01-01T00", batch=True),
+    inputs={"orders": read("shop.orders", by="at")},
+    write=replace_rows(),
+)
+def sales(orders: Rows) -> Rows:
+    return Rows(COLUMNS, tuple(sorted(orders.rows)))
+
+
+@dataclass
+class Side:
+    """One ledger, and what is asked of it. `slices`: so many are on record."""
+
+    runtime: RuntimeSetup
+    slices: int
+
+    @classmethod
+    def of(cls, url: str, root: Path, attempts: int) -> Side:
+        ledger = Ledger.open(url)
+        slices = SLICES if attempts else 0
+        if attempts:
+            grow_old(ledger, "sales", attempts)
+        made = make_runtime(ledger, root, ShiftedClock())
+        made.target = target = MemoryTarget()
+        made.context = replace(
+            made.context,
+            target_of=lambda table, session: target,
+            project=assemble("p", [sales]),
+            code_hash=lambda _: "c",
+        )
+        rows = tuple((DAY_ONE + timedelta(hours=slices + hour), hour) for hour in range(2_000))
+        made.put(ORDERS, Rows(COLUMNS, rows))
+        return cls(made, slices)
+
+    @property
+    def ledger(self) -> Ledger:
+        return self.runtime.ledger
+
+    def claim(self, turn: int) -> None:
+        wanted = ClaimRequest("sales", [f"claim {turn}"], f"claim {turn} {time.time_ns()}", "run", "bench")
+        assert isinstance(held := self.ledger.claim(wanted, timedelta(minutes=5)), Claim)
+        self.ledger.release(held.attempt)
+
+    def run(self, turn: int) -> None:
+        self.runtime.run(sales, label_at(self.slices + turn))
+
+    def run_again(self, turn: int) -> None:
+        self.runtime.run(sales, label_at(self.slices + turn))
+
+    def history(self, _: int) -> None:
+        self.ledger.attempts("sales", None, 20)
+        self.ledger.attempts("sales", label_at(self.slices + 1), 20)
+
+    def overview(self, _: int) -> None:
+        self.ledger.overview(None, 50)
+
+    def status(self, _: int) -> None:
+        not_right(self.runtime.context.project, self.ledger, sales, self.runtime.context.code_of(sales))
+
+    def effects_list(self, _: int) -> None:
+        self.ledger.outbox.listed((), None, 20)
+        self.ledger.outbox.listed((EffectState.IN_DOUBT, EffectState.SENT), None, 20)
+
+    def effects_counted(self, _: int) -> None:
+        self.ledger.outbox.counts()
+
+    def backfill(self, turn: int) -> None:
+        first = self.slices + 100 + 30 * turn
+        asked = BackfillRequest("sales", label_at(first), label_at(first + 23))
+        assert start(self.runtime.context, asked)[1] is not None
+
+    def leftovers(self, _: int) -> None:
+        self.ledger.undiscarded()
+        self.ledger.open_attempts()
+
+    def prune(self, _: int) -> None:
+        """With nothing old enough to go."""
+        self.ledger.prune(BEFORE_ALL)
+
+
+ASKED = ("claim", "run", "run_again", "history", "overview", "status", "effects_list", "effects_counted", "backfill")
+WALKS = ("leftovers", "prune")
+
+
+def compared(name: str, old: Side, empty: Side, rounds: int) -> Iterator[Row]:
+    for what in (*ASKED, *WALKS):
+        ask: Ask = getattr(old, what)
+        other: Ask = getattr(empty, what)
+        yield Row(f"{what.replace('_', ' ')}, {name}", *interleaved(ask, other, rounds), GOAL)
+
+
+def plans(root: Path, rounds: int) -> Iterator[Row]:
+    numbers = count()
+
+    def side(what: Literal["missing", "on record"]) -> tuple[Side, BackfillRequest]:
+        side = Side.of(f"sqlite:///{root}/plan-{next(numbers)}.db", root, 0 if what == "missing" else 2 * SLICES)
+        return side, BackfillRequest("sales", label_at(0), label_at(SLICES - 1))
+
+    for what in ("missing", "on record"):
+        made, asked = side(what)  # type: ignore[arg-type]
+        took = [_seconds(lambda: plan_backfill(made.runtime.context, asked)) for _ in range(rounds)]  # noqa: B023
+        yield Row(f"plan of {SLICES:,} hours, {what}", statistics.median(took), PLAN_SECONDS, 1.0)
+        yield Row(f"the same, MB of Python's objects at most, {what}", _megabytes(made, asked), PLAN_MB, 1.0)
+        yield Row(
+            f"the same, stored, {what}",
+            _seconds(lambda: start(made.runtime.context, asked)),
+            PLAN_SECONDS,
+            1.0,
+        )
+
+
+def _seconds(act: Callable[[], Any]) -> float:
+    began = time.perf_counter()
+    act()
+    return time.perf_counter() - began
+
+
+def _megabytes(side: Side, asked: BackfillRequest) -> float:
+    tracemalloc.start()
+    try:
+        plan_backfill(side.runtime.context, asked)
+        return tracemalloc.get_traced_memory()[1] / 1e6
+    finally:
+        tracemalloc.stop()
+
+
+def main() -> None:
+    parser = arguments(__doc__ or "")
+    parser.add_argument("--attempts", type=int, default=ATTEMPTS, help="of the old ledger, a multiple of 200,000")
+    options = parser.parse_args()
+    server = PostgresServer.start(settings={"shared_buffers": "256MB", "max_wal_size": "4GB"})
+    rows: list[Row] = []
+    try:
+        with tempfile.TemporaryDirectory(prefix="twice-bench-") as folder:
+            root = Path(folder)
+            rows += plans(root, options.rounds)
+            for name, url, other in (
+                ("SQLite", f"sqlite:///{root}/old.db", f"sqlite:///{root}/empty.db"),
+                ("PostgreSQL", server.fresh_database(), server.fresh_database()),
+            ):
+                old, empty = Side.of(url, root, options.attempts), Side.of(other, root, 0)
+                rows += compared(name, old, empty, options.rounds)
+                report(rows, options.json)
+    finally:
+        server.remove()
+
+
+if __name__ == "__main__":
+    main()
