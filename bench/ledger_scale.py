@@ -4,8 +4,8 @@
 
 The old ledger has one task of 100,000 hours, each published 25 times and found right 25 times, and half a million
 effects; the other side is the same question to a ledger without any. Everything runs in one process: no JVM, the tables
-are in memory. A plan is compared with its goal of 5 seconds, its memory with a bound of 500 MB (`tracemalloc`, in a pass
-of its own, which makes everything slower).
+are in memory. A plan is compared with its goal of 5 seconds, its memory with a bound of 500 MB (`tracemalloc`, in a
+pass of its own, which makes everything slower).
 """
 
 from __future__ import annotations
@@ -17,9 +17,7 @@ import tracemalloc
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
-from itertools import count
 from pathlib import Path
-from typing import Any, Literal
 
 from bench.measuring import Row, arguments, interleaved, report
 from tests.old_ledger import DAY_ONE, SLICES, grow_old, label_at
@@ -35,6 +33,7 @@ from twice.core.ports import Column
 from twice.core.project.project import assemble
 from twice.ledgers.ledger import Ledger
 from twice.runtime.backfill.backfill import plan_backfill, start
+from twice.runtime.context import RunContext
 from twice.runtime.staleness.kept import not_right
 from twice.targets.memory.rows import Rows
 from twice.targets.memory.target import MemoryTarget
@@ -74,7 +73,7 @@ class Side:
         made.target = target = MemoryTarget()
         made.context = replace(
             made.context,
-            target_of=lambda table, session: target,
+            target_of=lambda *_: target,
             project=assemble("p", [sales]),
             code_hash=lambda _: "c",
         )
@@ -88,7 +87,8 @@ class Side:
 
     def claim(self, turn: int) -> None:
         wanted = ClaimRequest("sales", [f"claim {turn}"], f"claim {turn} {time.time_ns()}", "run", "bench")
-        assert isinstance(held := self.ledger.claim(wanted, timedelta(minutes=5)), Claim)
+        held = self.ledger.claim(wanted, timedelta(minutes=5))
+        assert isinstance(held, Claim)
         self.ledger.release(held.attempt)
 
     def run(self, turn: int) -> None:
@@ -140,35 +140,25 @@ def compared(name: str, old: Side, empty: Side, rounds: int) -> Iterator[Row]:
 
 
 def plans(root: Path, rounds: int) -> Iterator[Row]:
-    numbers = count()
-
-    def side(what: Literal["missing", "on record"]) -> tuple[Side, BackfillRequest]:
-        side = Side.of(f"sqlite:///{root}/plan-{next(numbers)}.db", root, 0 if what == "missing" else 2 * SLICES)
-        return side, BackfillRequest("sales", label_at(0), label_at(SLICES - 1))
-
-    for what in ("missing", "on record"):
-        made, asked = side(what)  # type: ignore[arg-type]
-        took = [_seconds(lambda: plan_backfill(made.runtime.context, asked)) for _ in range(rounds)]  # noqa: B023
+    asked = BackfillRequest("sales", label_at(0), label_at(SLICES - 1))
+    for what, attempts in (("missing", 0), ("on record", 2 * SLICES)):
+        made = Side.of(f"sqlite:///{root}/plan {what}.db", root, attempts).runtime.context
+        took = [_seconds(plan_backfill, made, asked) for _ in range(rounds)]
         yield Row(f"plan of {SLICES:,} hours, {what}", statistics.median(took), PLAN_SECONDS, 1.0)
-        yield Row(f"the same, MB of Python's objects at most, {what}", _megabytes(made, asked), PLAN_MB, 1.0)
-        yield Row(
-            f"the same, stored, {what}",
-            _seconds(lambda: start(made.runtime.context, asked)),
-            PLAN_SECONDS,
-            1.0,
-        )
+        yield Row(f"MB of Python's objects for it, {what}", _megabytes(made, asked), PLAN_MB, 1.0)
+        yield Row(f"plan and store it, {what}", _seconds(start, made, asked), PLAN_SECONDS, 1.0)
 
 
-def _seconds(act: Callable[[], Any]) -> float:
+def _seconds(act: Callable[..., object], *given: object) -> float:
     began = time.perf_counter()
-    act()
+    act(*given)
     return time.perf_counter() - began
 
 
-def _megabytes(side: Side, asked: BackfillRequest) -> float:
+def _megabytes(context: RunContext, asked: BackfillRequest) -> float:
     tracemalloc.start()
     try:
-        plan_backfill(side.runtime.context, asked)
+        plan_backfill(context, asked)
         return tracemalloc.get_traced_memory()[1] / 1e6
     finally:
         tracemalloc.stop()

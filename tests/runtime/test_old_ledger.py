@@ -46,7 +46,6 @@ YOUNG, OLD, WIDE = (400, 20), (8_000, 20), (4_000, 2_000)
 
 COLUMNS = (Column("at", "timestamp"), Column("amount", "bigint"))
 STEP = 100
-LONG_AGO = datetime(2020, 1, 1, tzinfo=timezone.utc)
 
 
 def _sales(orders: Rows) -> Rows:
@@ -161,6 +160,7 @@ def _one_slice(old: OldLedger) -> None:
     old.ledger.inputs("_sales", labels)
     old.ledger.runs_of("_sales", labels)
     old.ledger.frozen_aim("_sales", labels[0], 1)
+    old.ledger.last_version("_sales")
 
 
 def _status(old: OldLedger) -> None:
@@ -249,3 +249,13 @@ def test_the_batch_of_a_large_plan_takes_no_more_steps_than_that_of_a_small_one(
             assert book.batches(f"plan {slices}", BatchState.FAILED) == ()
         steps[slices] = old.steps
     assert steps[2_000] <= 1.5 * steps[20] + 1_000, steps
+
+
+def test_a_prune_walks_through_the_attempts_once(ledgers: Callable[[tuple[int, int]], OldLedger]) -> None:
+    steps = {}
+    for attempts in (4_000, 8_000):
+        old = ledgers((attempts, 20))
+        with old.counted():
+            assert old.ledger.prune(datetime(2026, 6, 1, tzinfo=timezone.utc)).attempts == attempts - 40
+        steps[attempts] = old.steps
+    assert steps[8_000] <= 2.5 * steps[4_000], steps
