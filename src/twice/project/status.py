@@ -42,8 +42,7 @@ def _status(opened: OpenProject, task: str | None, limit: int | None, refresh: b
     name = opened.project.task(task).name if task else None
     not_looked_at = look(opened, name) if refresh else {}
     records = reading_once(opened.ledger)
-    # Counted by the database, unless every run is to be shown.
-    found = overview_of(records.runs(name)) if limit is None else opened.ledger.overview(name, limit)
+    found = overview_of(records.runs(name), limit)
     not_reporting = attempts_not_reporting(opened.ledger, name)
     known = _Known(opened, name, records)
     old = known.stale if found.runs else ()

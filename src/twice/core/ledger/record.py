@@ -287,10 +287,10 @@ class Overview:
     last_failed: RunRecord | None
 
 
-def overview_of(runs: Sequence[RunRecord]) -> Overview:
-    """Of all of them, where they were read anyway."""
-    failed = [run for run in runs if run.failed]
-    return Overview(tuple(runs), len(runs), len(failed), failed[-1] if failed else None)
+def overview_of(runs: Sequence[RunRecord], limit: int | None) -> Overview:
+    """Of runs that were read anyway: the last so many of them, or all."""
+    failed, shown = [run for run in runs if run.failed], runs if limit is None else runs[-limit:]
+    return Overview(tuple(shown), len(runs), len(failed), failed[-1] if failed else None)
 
 
 @dataclass(frozen=True)
