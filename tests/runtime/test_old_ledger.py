@@ -155,8 +155,8 @@ def _open(old: OldLedger) -> None:
     old.ledger.left_open()
 
 
-def _one_slice(old: OldLedger) -> None:
-    labels = [label_at(1)]
+def _few_slices(old: OldLedger) -> None:
+    labels = [label_at(hour) for hour in range(5)]
     old.ledger.inputs("_sales", labels)
     old.ledger.runs_of("_sales", labels)
     old.ledger.frozen_aim("_sales", labels[0], 1)
@@ -169,7 +169,7 @@ def _status(old: OldLedger) -> None:
     not_right(old.runtime.context.project, old.ledger, old.runtime.context.project.task("_sales"))
 
 
-OFTEN = [_run, _run_again, _restate, _history, _effects, _backfill, _open, _one_slice]
+OFTEN = [_run, _run_again, _restate, _history, _effects, _backfill, _open, _few_slices]
 
 
 @pytest.mark.parametrize("ask", OFTEN, ids=lambda each: each.__name__)

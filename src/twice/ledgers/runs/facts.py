@@ -245,7 +245,7 @@ def _inputs_of_slices() -> tuple[Select[Any], Select[Any], Select[Any]]:
     confirmed = select(inputs).select_from(
         runs.join(publisher, publisher.c.id == runs.c.attempt)
         .join(slices, and_(slices.c.task == runs.c.task, slices.c.label == runs.c.label))
-        # Of the slices: each database begins its walk down their index there, whatever came before.
+        # Of the slices: PostgreSQL begins its walk down their index there, and SQLite in any case.
         .join(later, and_(later.c.fence == slices.c.fence, slices.c.fence > publisher.c.fence))
         .join(inputs, of_later)
     )
