@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from twice.core.ledger.outbox import EffectState
-from twice.core.ledger.record import AttemptState, RunRecord, overview_of
+from twice.core.ledger.record import AttemptState, RunRecord
 from twice.core.ports import RunLedger
 from twice.core.results.calendar import SliceStates, newest_published, scope_word, slice_states
 from twice.core.results.proof import ProofRecord
-from twice.core.results.status import Status, TaskStatus
+from twice.core.results.status import Status, TaskStatus, overview_of
 from twice.core.scope import cut_of
 from twice.core.since import CursorValue, Since, mark_text
 from twice.core.table.mark import kind_of, mark_of

@@ -287,12 +287,6 @@ class Overview:
     last_failed: RunRecord | None
 
 
-def overview_of(runs: Sequence[RunRecord], limit: int | None) -> Overview:
-    """Of runs that were read anyway: the last so many of them, or all."""
-    failed, shown = [run for run in runs if run.failed], runs if limit is None else runs[-limit:]
-    return Overview(tuple(shown), len(runs), len(failed), failed[-1] if failed else None)
-
-
 @dataclass(frozen=True)
 class Pruned:
     """How many rows went: attempts (with their slices, inputs and audits), effects of what cannot land, texts of

@@ -10,7 +10,6 @@
               └─ needs     which batches must be done before another
 
 The owner of a row is in its `task`: a key of `twice_tasks` (own_rows.py), never a bare name.
-
 The fence is the attempts' own key: the database hands it out in growing order and never twice.
 Names begin with `twice_`, since a team's PostgreSQL database may hold other tables.
 """
@@ -50,10 +49,9 @@ if TYPE_CHECKING:
 
 HEAD = "0014"
 """The newest migration. Known without loading alembic, which most openings do not need."""
-
 VERSION_TABLE = "twice_schema"
 
-# In the order of AttemptState: the partial indices of the migrations name them in it.
+# In the order of AttemptState, as the partial indices of the migrations name them.
 OPEN_STATES = tuple(state.value for state in AttemptState if state.open)
 LEFTOVER_STATES = tuple(state.value for state in AttemptState if state.may_leave_files)
 
@@ -97,7 +95,6 @@ _FENCE = BigInteger().with_variant(Integer, "sqlite")
 NAME = Text().with_variant(Text(collation="C"), "postgresql")
 
 metadata = MetaData()
-
 attempts = Table(
     "twice_attempts",
     metadata,

@@ -49,7 +49,6 @@ class JudgedSlice:
 def slice_statuses(context: RunContext, task: Task, slices: Sequence[Slice], session: Any) -> tuple[PlannedSlice, ...]:
     """Each slice's status and why, in the order given. Reads only."""
     found = _slices_now(context, task, slices, session, BuiltPlans(context, task))
-    # One at a time: what is known of a hundred thousand slices is let go of with each.
     return tuple(_status(task, token, run, now) for token, run, now, _ in found)
 
 
@@ -58,11 +57,7 @@ def judged_slices(
 ) -> tuple[JudgedSlice, ...]:
     """The same, with what it was found by. Reads only."""
     return tuple(
-        JudgedSlice(
-            _status(task, token, run, now),
-            _differs(token, run, now),
-            _versions(evidence.inputs.get(token.label, ()), evidence.changes),
-        )
+        JudgedSlice(_status(task, token, run, now), _differs(token, run, now), _versions(token.label, evidence))
         for token, run, now, evidence in _slices_now(context, task, slices, session, plans)
     )
 
@@ -176,7 +171,8 @@ class _Present:
 def _status(task: Task, token: SliceToken, run: RunRecord | None, now: _Present) -> PlannedSlice:
     label, generation, code, changed = token.label, token.generation, now.code, now.changed
     if run is not None and run.failed:
-        why = "it is quarantined" if run.quarantined else f"its last attempt: {_ended(run)}"
+        last = run.last_state.value if run.last_state else "unknown"
+        why = "it is quarantined" if run.quarantined else f"its last attempt: {last}"
         return PlannedSlice(label, "failed", why, generation)
     state = _state(token, run, now)
     published = state.published
@@ -208,13 +204,9 @@ def _differs(token: SliceToken, run: RunRecord | None, now: _Present) -> str | N
     return now.changed or difference(_state(token, run, now))
 
 
-def _versions(held: Sequence[InputRecord], changes: Mapping[str, _Change | None]) -> Mapping[str, Touched]:
-    tables = {record.name for record in held if record.kind == TABLE}
-    return {name: change.now for name in sorted(tables) if (change := changes.get(name)) is not None}
-
-
-def _ended(run: RunRecord) -> str:
-    return run.last_state.value if run.last_state else "unknown"
+def _versions(label: str, evidence: _Evidence) -> Mapping[str, Touched]:
+    tables = {record.name for record in evidence.inputs.get(label, ()) if record.kind == TABLE}
+    return {name: change.now for name in sorted(tables) if (change := evidence.changes.get(name)) is not None}
 
 
 @dataclass(frozen=True)
