@@ -981,6 +981,7 @@ class QuarantineSuite(LedgerSuite):
         assert ledger.quarantine("one", "set aside")
         assert ledger.quarantined("revenue") == {"a": NOON, "b": NOON}
         assert ledger.quarantined("stock") == {}
+        assert ledger.quarantined("revenue", ["b", "c"]) == {"b": NOON}
         assert [run.quarantined for run in ledger.runs()] == [NOON, NOON]
         assert ledger.attempt("one").notes == ("set aside",)  # type: ignore[union-attr]
         ledger.lift("revenue", ["a", "unknown"])

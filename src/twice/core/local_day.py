@@ -15,6 +15,8 @@ _YEARS = (1900, 2040)
 def begin_of(local: datetime, zone: tzinfo) -> datetime:
     """The instant from which the zone's clocks show this time or a later one for good: where they were put back over
     midnight the day begins at the last midnight, where they skipped midnight at the jump."""
+    if zone is timezone.utc:
+        return local.replace(tzinfo=zone)
     first, last = (local.replace(tzinfo=zone, fold=fold).astimezone(timezone.utc) for fold in (0, 1))
     if first == last:
         return first

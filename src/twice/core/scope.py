@@ -19,6 +19,11 @@ from twice.core.slice import WHOLE, Slice
 from twice.core.time_scope import Grain, SliceColumn, TimeScope, ValueType, cut_word
 from twice.errors import DeclarationError, UsageError
 
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+_MONTH = re.compile(r"\d{4}-\d{2}(-01)?", re.ASCII)
+_HOUR = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}(:00)?", re.ASCII)
+_WINDOW = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}", re.ASCII)
+
 
 @dataclass(frozen=True)
 class Daily(TimeScope):
@@ -38,7 +43,7 @@ class Daily(TimeScope):
         return local.date().isoformat()
 
     def _parse(self, text: str) -> datetime | None:
-        return _match(r"\d{4}-\d{2}-\d{2}", text, "%Y-%m-%d")
+        return _match(_DAY, text)
 
 
 @dataclass(frozen=True)
@@ -63,7 +68,7 @@ class Monthly(TimeScope):
         return f"{local.year:04d}-{local.month:02d}"
 
     def _parse(self, text: str) -> datetime | None:
-        return _match(r"\d{4}-\d{2}", text, "%Y-%m") or _match(r"\d{4}-\d{2}-01", text, "%Y-%m-%d")
+        return _match(_MONTH, text)
 
 
 @dataclass(frozen=True)
@@ -94,12 +99,10 @@ class Hourly(TimeScope):
         return local + timedelta(hours=1)
 
     def _label(self, local: datetime) -> str:
-        return local.strftime("%Y-%m-%dT%H")
+        return local.isoformat(timespec="hours")
 
     def _parse(self, text: str) -> datetime | None:
-        return _match(r"\d{4}-\d{2}-\d{2}T\d{2}", text, "%Y-%m-%dT%H") or _match(
-            r"\d{4}-\d{2}-\d{2}T\d{2}:00", text, "%Y-%m-%dT%H:%M"
-        )
+        return _match(_HOUR, text)
 
 
 @dataclass(frozen=True)
@@ -137,10 +140,10 @@ class Every(TimeScope):
         return local + timedelta(minutes=self.minutes)
 
     def _label(self, local: datetime) -> str:
-        return local.strftime("%Y-%m-%dT%H:%M")
+        return local.isoformat(timespec="minutes")
 
     def _parse(self, text: str) -> datetime | None:
-        local = _match(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}", text, "%Y-%m-%dT%H:%M")
+        local = _match(_WINDOW, text)
         return local if local is not None and self._floor(local) == local else None
 
 
@@ -269,12 +272,14 @@ def _refuse_zone(scope: TimeScope) -> None:
         )
 
 
-def _match(pattern: str, text: str, form: str) -> datetime | None:
-    # strptime alone would accept 2026-6-9; a label has one spelling.
-    if not re.fullmatch(pattern, text, re.ASCII):
+def _match(pattern: re.Pattern[str], text: str) -> datetime | None:
+    """The time that a text of this form begins with: a year and a month, and as much more as there is."""
+    if pattern.fullmatch(text) is None:
         return None
+    # By position: strptime takes ten times as long, and a plan reads a hundred thousand labels.
+    day, hour, minute = int(text[8:10] or 1), int(text[11:13] or 0), int(text[14:16] or 0)
     try:
-        return datetime.strptime(text, form)
+        return datetime(int(text[0:4]), int(text[5:7]), day, hour, minute)
     except ValueError:
         return None
 

@@ -33,6 +33,8 @@ from twice.ledgers.runs.facts import SqlInputs
 from twice.ledgers.runs.history import SqlAttemptHistory, SqlGenerationHistory, tables_left_open
 from twice.ledgers.runs.looks import SqlLooks, prune_looks
 from twice.ledgers.runs.proofs import SqlProofs
+from twice.ledgers.runs.prune import TextWalk
+from twice.ledgers.runs.prune_attempts import AttemptWalk
 from twice.ledgers.runs.quarantine import SqlQuarantine
 from twice.ledgers.runs.rename import gather, register_declared, rename
 from twice.ledgers.runs.run_records import SqlRunRecords
@@ -142,9 +144,9 @@ class Ledger(
 
     def prune(self, before: datetime) -> Pruned:
         gone = Pruned(
-            self._until_none(prune.prune_attempts, before),
+            self._to_the_end(AttemptWalk(), before),
             self._until_none(prune.prune_effects, before),
-            self._until_none(prune.prune_texts, before),
+            self._to_the_end(TextWalk(), before),
             self._until_none(prune.prune_backfills, before) + self._until_none(prune.prune_plans, before),
             self._until_none(prune.prune_proofs, before),
             self._until_none(prune_looks, before),
@@ -161,6 +163,19 @@ class Ledger(
         while count := self._outage.outlive(once):
             total += count
         return total
+
+    def _to_the_end(self, walk: AttemptWalk | TextWalk, before: datetime) -> int:
+        def once(_: bool) -> tuple[int, int | None]:
+            with self._writing() as connection:
+                return walk.part(connection, self._own, before)
+
+        total = 0
+        while True:
+            count, last = self._outage.outlive(once)
+            total += count
+            if last is None:
+                return total
+            walk.after = last  # only what is committed is behind it
 
     def export(self) -> Iterator[dict[str, Any]]:
         """Every row of every table as plain data, in one state of the ledger. The first names its schema."""

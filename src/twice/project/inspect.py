@@ -11,7 +11,7 @@ from twice.core.failure.interruption import interruption
 from twice.core.failure.root_cause import in_one_line
 from twice.core.ledger.look import Look, SeenSlice
 from twice.core.ledger.record import RunRecord
-from twice.core.ports import NeedsEngine
+from twice.core.ports import NeedsEngine, RunLedger
 from twice.core.project.graph import TaskNode
 from twice.core.project.graph import graph as graph_of
 from twice.core.results.calendar import Page
@@ -27,6 +27,7 @@ from twice.runtime.context import RunContext
 from twice.runtime.staleness.kept import not_right
 from twice.runtime.staleness.known_statuses import known_statuses
 from twice.runtime.staleness.look_at import look_at
+from twice.runtime.staleness.read_once import reading_once
 from twice.runtime.staleness.slice_status import slice_statuses
 from twice.runtime.staleness.stale import Stale
 from twice.runtime.table.settle import attempts_not_reporting
@@ -81,17 +82,18 @@ def _all_known(
     return [known[slice_] for slice_ in slices]
 
 
-def stale(opened: OpenProject, task: str | None) -> tuple[Stale, ...]:
-    """What is stale, and why: as the ledger knows, and as the last look found."""
+def stale(opened: OpenProject, task: str | None, ledger: RunLedger | None = None) -> tuple[Stale, ...]:
+    """What is stale, and why: as the ledger knows, and as the last look found. `ledger`: if it was read already."""
     looks: Mapping[str, Look] = opened.ledger.looks()
-    return tuple(each for one in chosen(opened, task) for each in _stale(opened, one, looks.get(one.name)))
+    ledger = ledger or reading_once(opened.ledger)
+    return tuple(each for one in chosen(opened, task) for each in _stale(opened, ledger, one, looks.get(one.name)))
 
 
-def _stale(opened: OpenProject, task: Task, looked: Look | None) -> tuple[Stale, ...]:
+def _stale(opened: OpenProject, ledger: RunLedger, task: Task, looked: Look | None) -> tuple[Stale, ...]:
     """Where both know a slice, the ledger's reason is the one of now."""
-    found = {each.slice: each for each in not_right(opened.project, opened.ledger, task, opened.code_of(task))}
+    found = {each.slice: each for each in not_right(opened.project, ledger, task, opened.code_of(task))}
     if looked is not None and looked.seen:
-        for each in still_true(opened, task, looked, opened.ledger.runs(task.name)):
+        for each in still_true(opened, task, looked, ledger.runs(task.name)):
             for slice_ in slices_named(task.scope, [each.label] if each.status == "stale" else []):
                 found.setdefault(slice_, Stale(task.name, slice_, each.why))
     return tuple(found[slice_] for slice_ in sorted(found))

@@ -9,9 +9,10 @@ from dataclasses import replace
 
 from twice.core.ledger.outbox import EffectState
 from twice.core.ledger.record import AttemptState, RunRecord
+from twice.core.ports import RunLedger
 from twice.core.results.calendar import SliceStates, newest_published, scope_word, slice_states
 from twice.core.results.proof import ProofRecord
-from twice.core.results.status import Status, TaskStatus
+from twice.core.results.status import Status, TaskStatus, overview_of
 from twice.core.scope import cut_of
 from twice.core.since import CursorValue, Since, mark_text
 from twice.core.table.mark import kind_of, mark_of
@@ -21,11 +22,11 @@ from twice.errors import DeclarationError
 from twice.project import effects as outbox
 from twice.project import ledger
 from twice.project.inspect import chosen, look, stale, still_true
+from twice.runtime.staleness.read_once import reading_once
 from twice.runtime.table.settle import attempts_not_reporting
 from twice.runtime.table.stored_mark import stored_mark
 from twice.wiring.open_project import OpenProject
 
-_ALL = 1_000_000_000
 _NEVER_PUBLISHED = "never published"
 
 
@@ -40,9 +41,10 @@ def status(opened: OpenProject, which: str | Sequence[str] | None, limit: int | 
 def _status(opened: OpenProject, task: str | None, limit: int | None, refresh: bool) -> Status:
     name = opened.project.task(task).name if task else None
     not_looked_at = look(opened, name) if refresh else {}
-    found = opened.ledger.overview(name, limit or _ALL)
+    records = reading_once(opened.ledger)
+    found = overview_of(records.runs(name), limit)
     not_reporting = attempts_not_reporting(opened.ledger, name)
-    known = _Known(opened, name)
+    known = _Known(opened, name, records)
     old = known.stale if found.runs else ()
     return Status(
         found.runs,
@@ -72,16 +74,19 @@ def _of_several(opened: OpenProject, names: Sequence[str], limit: int | None, re
 
 
 class _Known:
-    """What the ledger has of the project's tasks, or of one: read once."""
+    """What the ledger has of the project's tasks, or of one: read once, as `records`."""
 
-    def __init__(self, opened: OpenProject, task: str | None) -> None:
-        self._opened = opened
+    def __init__(self, opened: OpenProject, task: str | None, records: RunLedger) -> None:
+        self._opened, self._records = opened, records
         self._tasks = {each.name: each for each in chosen(opened, task)}
         self._looks = opened.ledger.looks()
         self._runs: dict[str, list[RunRecord]] = defaultdict(list)
-        for run in opened.ledger.runs(task):
+        for run in records.runs(task):
             self._runs[run.task].append(run)
-        self.stale = stale(opened, task)
+        self.stale = stale(opened, task, records)
+        self._stale: dict[str, dict[str, str]] = defaultdict(dict)
+        for each in self.stale:
+            self._stale[each.task][each.slice.label] = each.why
         self.proofs = proofs(opened)
 
     @property
@@ -106,7 +111,7 @@ class _Known:
             states.published - len(lost),
             dict(sorted(missing.items())),
             self._failed(runs, states),
-            {each.slice.label: each.why for each in self.stale if each.task == name},
+            self._stale[name],
             states.running,
             states.silent,
             self.proofs.get(name),
@@ -120,7 +125,7 @@ class _Known:
         cut = {project.located(each.table) for each in task.tables.values() if each.by is not None}
         above = [up for up in project.upstream(task) if project.located(up.target) in cut]
         same = [up for up in above if isinstance(up.scope, TimeScope) and cut_of(up.scope) == cut_of(task.scope)]
-        found = [newest_published(up.scope, self._runs[up.name] or self._opened.ledger.runs(up.name)) for up in same]
+        found = [newest_published(up.scope, self._runs[up.name] or self._records.runs(up.name)) for up in same]
         return max(filter(None, found), default=None)
 
     def _failed(self, runs: Sequence[RunRecord], states: SliceStates) -> dict[str, str]:

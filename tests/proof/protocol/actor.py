@@ -221,7 +221,7 @@ class ModelLedger:
             return Claim(self._me, request.task, tuple(request.labels), 1)
         return Busy(SLICE.label, found[1], f"elsewhere {found[1]}", NOON + HOUR)
 
-    def quarantined(self, task: str) -> dict[str, datetime]:
+    def quarantined(self, task: str, labels: Sequence[str] | None = None) -> dict[str, datetime]:
         return {}
 
     def left_open(self) -> tuple[()]:

@@ -30,6 +30,8 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
         (history.named(OWN, "x"), "sqlite_autoindex_twice_attempts_1 (id=?)"),
         (history.still_open(OWN, None), "twice_attempts_open"),
         (history.with_leftovers(OWN, None), "twice_attempts_leftover"),
+        (history.still_open(OWN, "t"), "twice_attempts_open_of_task (task=?)"),
+        (history.with_leftovers(OWN, "t"), "twice_attempts_leftover_of_task (task=?)"),
         (history.newest(OWN, "t", None, 50), "twice_attempts_by_task (task=?)"),
         (history.newest(OWN, "t", "a", 50), "twice_slices_by_label (task=? AND label=?)"),
     ],

@@ -9,7 +9,9 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from sqlalchemy import text
 
+from twice.core.backfill.plan import BackfillPlan, BackfillRequest, PlannedBatch, PlannedSlice
 from twice.core.ledger.record import AttemptState, ClaimRequest
 from twice.core.ledger.record_owner import RecordOwner, TaskTable, backfill_key, name_of
 from twice.ledgers.ledger import Ledger
@@ -78,3 +80,16 @@ def test_a_name_with_a_secret_in_it_does_not_stay_in_the_ledger_and_its_records_
     with closing(Ledger.open(url, owner=owner)) as again:
         assert [attempt.id for attempt in again.open_attempts("t")] == ["t-1", "t-2"]
         assert "s3kr1t" not in str(list(again.export())) + repr(owner)
+
+
+def test_a_backfill_with_one_batch_of_another_environment_is_not_seen(ledgers: tuple[Ledger, Ledger, Ledger]) -> None:
+    """Its workers would wait for ever for that batch; whichever of many it is."""
+    dev, prod, _ = ledgers
+    named = enumerate(("t", "t", "u", "z"), start=1)
+    batches = (PlannedBatch(n, task, (PlannedSlice(f"{n}", "missing", "so"),)) for n, task in named)
+    assert dev.backfills.create(BackfillPlan("june", BackfillRequest("t", "1", "4"), tuple(batches)))
+    assert [record.name for record in dev.backfills.records()] == ["june"]
+    with dev._engine.begin() as connection:
+        moved = text("UPDATE twice_batches SET task = :theirs WHERE number = 4")
+        connection.execute(moved, {"theirs": prod.owner.key("z")})
+    assert dev.backfills.records() == () and dev.backfills.record("june") is None

@@ -10,8 +10,16 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Protocol
 
-from twice.core.backfill.plan import BackfillPlan
-from twice.core.backfill.result import BackfillRecord, BackfillState, BatchClaim, BatchRecord, Hold, SliceEnd
+from twice.core.backfill.plan import BackfillPlan, BackfillRequest
+from twice.core.backfill.result import (
+    BackfillRecord,
+    BackfillState,
+    BatchClaim,
+    BatchRecord,
+    BatchState,
+    Hold,
+    SliceEnd,
+)
 
 
 class BackfillStore(Protocol):
@@ -20,11 +28,11 @@ class BackfillStore(Protocol):
 
     def record(self, name: str) -> BackfillRecord | None: ...
 
-    def records(self) -> tuple[BackfillRecord, ...]:
-        """Oldest first."""
+    def records(self, request: BackfillRequest | None = None) -> tuple[BackfillRecord, ...]:
+        """Oldest first: all, or those that were asked for so."""
 
-    def batches(self, name: str) -> tuple[BatchRecord, ...]:
-        """In the order they are taken."""
+    def batches(self, name: str, state: BatchState | None = None) -> tuple[BatchRecord, ...]:
+        """In the order they are taken: all, or those in a state."""
 
     def move(self, name: str, before: Sequence[BackfillState], after: BackfillState) -> bool:
         """Pause, resume or cancel; False if it is in another state. A second call changes nothing."""

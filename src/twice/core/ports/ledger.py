@@ -187,8 +187,8 @@ class Quarantine(Protocol):
     def lift(self, task: str, labels: Sequence[str]) -> None:
         """A person decided: these slices may be tried again. A second call changes nothing."""
 
-    def quarantined(self, task: str) -> Mapping[str, datetime]:
-        """The task's slices that wait for a person, and since when."""
+    def quarantined(self, task: str, labels: Sequence[str] | None = None) -> Mapping[str, datetime]:
+        """The task's slices that wait for a person, or those of them, and since when."""
 
 
 class UnassignedRecords(Protocol):

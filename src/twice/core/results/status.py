@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from twice.core.ledger.outbox import EffectState
-from twice.core.ledger.record import AttemptRecord, RunRecord
+from twice.core.ledger.record import AttemptRecord, Overview, RunRecord
 from twice.core.results.proof import ProofRecord
 from twice.core.results.summary import Summarized, Table, counted, html_table
 from twice.core.table.mark import version_cell
+
+
+def overview_of(runs: Sequence[RunRecord], limit: int | None) -> Overview:
+    """Of runs that were read anyway: the last so many of them, or all."""
+    failed, shown = [run for run in runs if run.failed], runs if limit is None else runs[-limit:]
+    return Overview(tuple(shown), len(runs), len(failed), failed[-1] if failed else None)
 
 
 @dataclass(frozen=True, repr=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -17,6 +16,8 @@ LAST_TAKEOVER = "twice-takeover"
 
 OURS = "twice"
 """How all of them begin."""
+
+_DIGITS = str.maketrans("123456789", "0" * 9)
 
 
 @dataclass(frozen=True, order=True)
@@ -66,20 +67,23 @@ def owner_of(project: str, task: Task) -> Owner:
 
 def ownership(tokens: Mapping[str, int]) -> Ownership:
     """Of all tokens of a table, with their generations. Those of other systems do not count."""
-    forms: dict[tuple[Owner, str], str] = {}
-    counted: Counter[Owner] = Counter()
+    forms: dict[tuple[str, str, str], str] = {}
+    counted: Counter[tuple[str, str]] = Counter()
+    # By plain words, which are made to owners at the end: an old table has a hundred thousand tokens.
     for token_name in tokens:
-        owner = _published_by(token_name)
-        if owner is not None:
-            counted[owner] += 1
-            label = token_name.split("/", 3)[3]
-            forms.setdefault((owner, form_of(label)), label)
-    return Ownership(counted, takeovers(tokens), by_owner(forms.items()), cuts(tokens))
+        parts = token_name.split("/", 3)
+        if len(parts) == 4 and token_name.startswith(TOKENS):
+            _, project, task, label = parts
+            counted[project, task] += 1
+            forms.setdefault((project, task, form_of(label)), label)
+    slices = Counter({Owner(*words): count for words, count in counted.items()})
+    labels = by_owner(((Owner(project, task), form), label) for (project, task, form), label in forms.items())
+    return Ownership(slices, takeovers(tokens), labels, cuts(tokens))
 
 
 def form_of(label: str) -> str:
     """How it is written, whichever day it names: scopes that cut differently write otherwise."""
-    return re.sub(r"[0-9]", "0", label)
+    return label.translate(_DIGITS)
 
 
 def by_owner(forms: Iterable[tuple[tuple[Owner, str], str]]) -> dict[Owner, frozenset[str]]:
@@ -92,8 +96,8 @@ def by_owner(forms: Iterable[tuple[tuple[Owner, str], str]]) -> dict[Owner, froz
 def takeovers(tokens: Mapping[str, int]) -> dict[tuple[Owner, Owner], int]:
     found = {}
     for token_name, number in tokens.items():
-        parts = token_name.split("/")
-        if token_name.startswith(TAKEOVERS) and len(parts) == 5:
+        parts = token_name.split("/") if token_name.startswith(TAKEOVERS) else ()
+        if len(parts) == 5:
             found[Owner(*parts[1:3]), Owner(*parts[3:5])] = number
     return found
 
@@ -105,8 +109,8 @@ def takeover_token(new: Owner, old: Owner) -> str:
 def cuts(tokens: Mapping[str, int]) -> dict[Owner, dict[str, int]]:
     found: dict[Owner, dict[str, int]] = {}
     for token_name, number in tokens.items():
-        parts = token_name.split("/", 3)
-        if token_name.startswith(CUTS) and len(parts) == 4:
+        parts = token_name.split("/", 3) if token_name.startswith(CUTS) else ()
+        if len(parts) == 4:
             found.setdefault(Owner(parts[1], parts[2]), {})[parts[3]] = number
     return found
 
@@ -118,8 +122,3 @@ def cut_token(owner: Owner, cut: str) -> str:
 def last_cut_token(owner: Owner) -> str:
     """The token that moves whenever the task's newest cut becomes another: its number is that of the newest."""
     return f"{CUTS}{owner.project}/{owner.task}"
-
-
-def _published_by(token_name: str) -> Owner | None:
-    parts = token_name.split("/", 3)
-    return Owner(parts[1], parts[2]) if token_name.startswith(TOKENS) and len(parts) == 4 else None

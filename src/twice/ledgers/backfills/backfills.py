@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, ScalarSelect, Select, and_, exists, func, or_, select, update
+from sqlalchemy import CTE, ColumnElement, Connection, ScalarSelect, Select, and_, exists, func, or_, select, update
 
 from twice.core.backfill.plan import BackfillPlan, BackfillRequest, halves
 from twice.core.backfill.result import (
@@ -66,14 +66,14 @@ class SqlBackfills(Records):
             return next(iter(records_of(connection, self._mine(), self._key(connection, name) or "")), None)
 
     @retrying_outages
-    def records(self) -> tuple[BackfillRecord, ...]:
+    def records(self, request: BackfillRequest | None = None) -> tuple[BackfillRecord, ...]:
         with self._reading() as connection:
-            return records_of(connection, self._mine(), None)
+            return records_of(connection, self._mine(), None, request)
 
     @retrying_outages
-    def batches(self, name: str) -> tuple[BatchRecord, ...]:
+    def batches(self, name: str, state: BatchState | None = None) -> tuple[BatchRecord, ...]:
         with self._reading() as connection:
-            return batches_of(connection, self._own, self._key(connection, name) or "")
+            return batches_of(connection, self._own, self._key(connection, name) or "", state)
 
     @retrying_outages
     def move(self, name: str, before: Sequence[BackfillState], after: BackfillState) -> bool:
@@ -117,7 +117,7 @@ class SqlBackfills(Records):
         with self._writing() as connection:
             now = self._time(connection)
             key = self._key(connection, name)
-            number = connection.execute(_claimable(key, now)).scalar_one_or_none() if key is not None else None
+            number = _first_free(connection, key, now) if key is not None else None
             if key is None or number is None:
                 return None
             taken = connection.execute(
@@ -204,7 +204,8 @@ class SqlBackfills(Records):
 
     def _mine(self) -> ColumnElement[bool]:
         """One with a single task of another environment would wait for ever for batches that no worker here may do."""
-        foreign = exists().where(batches.c.backfill == backfills.c.name, ~self._own.of(batches.c.task, None))
+        each = _tasks_of_backfill()
+        foreign = exists().select_from(each).where(each.c.task.is_not(None), ~self._own.of(each.c.task, None))
         return and_(self._own.of(backfills.c.task, None), ~foreign)
 
     def _of(self, connection: Connection, claim: BatchClaim) -> Any:
@@ -232,7 +233,27 @@ def _free(now: datetime) -> Any:
     return or_(batches.c.state == BatchState.PENDING.value, expired)
 
 
-def _claimable(name: str, now: datetime) -> Select[int]:
+def _tasks_of_backfill() -> CTE:
+    """The tasks of a backfill's batches, each once, and then NULL: from one to the next by the index, since a plan may
+    have a hundred thousand batches of one task."""
+    first = select(func.min(batches.c.task).label("task")).where(batches.c.backfill == backfills.c.name)
+    each = first.correlate(backfills).cte("each_task", recursive=True, nesting=True)
+    beyond = select(func.min(batches.c.task)).where(
+        batches.c.backfill == backfills.c.name, batches.c.task > each.c.task
+    )
+    following = beyond.correlate(backfills, each).scalar_subquery()
+    return each.union_all(select(following).where(each.c.task.is_not(None)))
+
+
+def _first_free(connection: Connection, name: str, now: datetime) -> int | None:
+    """Asked for apart: each is the begin of an index, and the two together would be sorted for every claim."""
+    expired = (batches.c.state == BatchState.CLAIMED.value, batches.c.until <= now)
+    asked = ((batches.c.state == BatchState.PENDING.value,), expired)
+    found = [connection.execute(_claimable(name, *free)).one_or_none() for free in asked]
+    return min((tuple(row) for row in found if row is not None), default=(0, None))[1]
+
+
+def _claimable(name: str, *free: ColumnElement[bool]) -> Select[int, int]:
     other = batches.alias("other")
     waits = (
         exists()
@@ -245,8 +266,8 @@ def _claimable(name: str, now: datetime) -> Select[int]:
     )
     running: ScalarSelect[str] = select(backfills.c.state).where(backfills.c.name == name).scalar_subquery()
     return (
-        select(batches.c.number)
-        .where(batches.c.backfill == name, _free(now), ~waits, running == BackfillState.RUNNING.value)
+        select(batches.c.position, batches.c.number)
+        .where(batches.c.backfill == name, *free, ~waits, running == BackfillState.RUNNING.value)
         .order_by(batches.c.position, batches.c.number)
         .limit(1)
         # SQLite has its one writer's lock since BEGIN IMMEDIATE, and leaves this out.

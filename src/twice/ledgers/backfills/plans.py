@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, bindparam, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, func, insert, or_, select, update
 
 from twice.core.backfill.plan import BackfillPlan, BackfillRequest, PlannedSlice
 from twice.core.backfill.result import BackfillRecord, BackfillState, BatchRecord, BatchState, Comparison, SliceEnd
@@ -77,7 +77,8 @@ def insert_part(connection: Connection, key: str, whole: int, part: Sequence[Pla
         )
         .values(number=number)
     )
-    known = connection.execute(select(needs).where(needs.c.backfill == key)).all()
+    of_whole = or_(needs.c.number == whole, needs.c.needed == whole)
+    known = connection.execute(select(needs).where(needs.c.backfill == key, of_whole)).all()
     rows = [{"backfill": key, "number": number, "needed": n.needed} for n in known if n.number == whole]
     rows += [{"backfill": key, "number": n.number, "needed": number} for n in known if n.needed == whole]
     if rows:
@@ -130,7 +131,9 @@ def _planned(row: Any) -> PlannedSlice:
     return PlannedSlice(row.label, row.standing, row.why, row.generation)
 
 
-def records_of(connection: Connection, mine: ColumnElement[bool], key: str | None) -> tuple[BackfillRecord, ...]:
+def records_of(
+    connection: Connection, mine: ColumnElement[bool], key: str | None, request: BackfillRequest | None = None
+) -> tuple[BackfillRecord, ...]:
     chosen = select(backfills).where(mine).order_by(backfills.c.created, backfills.c.name)
     counted = (
         select(
@@ -141,36 +144,51 @@ def records_of(connection: Connection, mine: ColumnElement[bool], key: str | Non
     )
     if key is not None:
         chosen, counted = chosen.where(backfills.c.name == key), counted.where(batches.c.backfill == key)
+    found = [(row, BackfillRequest.from_data(json.loads(row.request))) for row in connection.execute(chosen)]
+    if request is not None:
+        # Counted are only those that were asked for: another one may have a hundred thousand slices.
+        found = [(row, asked) for row, asked in found if asked == request]
+        counted = counted.where(batches.c.backfill.in_([row.name for row, _ in found]))
     slices: dict[str, dict[BatchState, int]] = defaultdict(dict)
     rows: dict[str, int] = defaultdict(int)
-    for row in connection.execute(counted):
+    for row in connection.execute(counted) if found else ():
         slices[row.backfill][BatchState(row.state)] = row.slices
         rows[row.backfill] += int(row.rows or 0)
     return tuple(
         BackfillRecord(
             name_of(row.name),
-            BackfillRequest.from_data(json.loads(row.request)),
+            asked,
             BackfillState(row.state),
             row.created,
             slices[row.name],
             rows[row.name],
             tuple(json.loads(row.notes)),
         )
-        for row in connection.execute(chosen)
+        for row, asked in found
     )
 
 
-def batches_of(connection: Connection, own: OwnRows, key: str) -> tuple[BatchRecord, ...]:
+def batches_of(
+    connection: Connection, own: OwnRows, key: str, state: BatchState | None = None
+) -> tuple[BatchRecord, ...]:
     slices: dict[int, list[PlannedSlice]] = defaultdict(list)
     ends: dict[int, list[SliceEnd]] = defaultdict(list)
-    for row in connection.execute(select(planned).where(planned.c.backfill == key).order_by(planned.c.label)):
+    numbers = select(batches.c.number).where(batches.c.backfill == key)
+    numbers = numbers if state is None else numbers.where(batches.c.state == state.value)
+    of_slices = select(planned).where(planned.c.backfill == key, planned.c.number.in_(numbers))
+    for row in connection.execute(of_slices.order_by(planned.c.label)):
         slices[row.number].append(_planned(row))
         if row.outcome is not None:
             ends[row.number].append(_end(row))
     needed: dict[int, list[int]] = defaultdict(list)
-    for row in connection.execute(select(needs).where(needs.c.backfill == key).order_by(needs.c.needed)):
+    of_needs = select(needs).where(needs.c.backfill == key, needs.c.number.in_(numbers))
+    for row in connection.execute(of_needs.order_by(needs.c.needed)):
         needed[row.number].append(row.needed)
-    chosen = select(batches).where(batches.c.backfill == key).order_by(batches.c.position, batches.c.number)
+    chosen = (
+        select(batches)
+        .where(batches.c.backfill == key, batches.c.number.in_(numbers))
+        .order_by(batches.c.position, batches.c.number)
+    )
     return tuple(
         BatchRecord(
             row.number,

@@ -91,6 +91,7 @@ UNCOUNTED_STATES = tuple(state.value for state in EffectState if not state.count
 COUNTS = text(f"state NOT IN ({listed(UNCOUNTED_STATES)})")
 
 Index("twice_effects_due", effects.c.state, effects.c.due, effects.c.id)
+Index("twice_effects_by_state", effects.c.state, effects.c.id, effects.c.task)
 Index("twice_effect_events_of", effect_events.c.effect, effect_events.c.id)
 
 
@@ -101,6 +102,9 @@ def whole_schema() -> MetaData:
     for name, where, columns in (
         ("twice_attempts_open", IS_OPEN, (attempts.c.fence,)),
         ("twice_attempts_leftover", HAS_LEFTOVERS, (attempts.c.fence,)),
+        # Of one task: SQLite would rather walk through all its attempts than through the open ones of every task.
+        ("twice_attempts_open_of_task", IS_OPEN, (attempts.c.task, attempts.c.fence)),
+        ("twice_attempts_leftover_of_task", HAS_LEFTOVERS, (attempts.c.task, attempts.c.fence)),
         ("twice_runs_quarantined", IS_QUARANTINED, (runs.c.task, runs.c.label)),
     ):
         Index(name, *columns, sqlite_where=where, postgresql_where=where)

@@ -10,7 +10,6 @@
               └─ needs     which batches must be done before another
 
 The owner of a row is in its `task`: a key of `twice_tasks` (own_rows.py), never a bare name.
-
 The fence is the attempts' own key: the database hands it out in growing order and never twice.
 Names begin with `twice_`, since a team's PostgreSQL database may hold other tables.
 """
@@ -48,12 +47,11 @@ from twice.core.ledger.record import AttemptState
 if TYPE_CHECKING:
     from sqlalchemy.dialects import postgresql, sqlite
 
-HEAD = "0013"
+HEAD = "0014"
 """The newest migration. Known without loading alembic, which most openings do not need."""
-
 VERSION_TABLE = "twice_schema"
 
-# In the order of AttemptState: the partial indices of the migrations name them in it.
+# In the order of AttemptState, as the partial indices of the migrations name them.
 OPEN_STATES = tuple(state.value for state in AttemptState if state.open)
 LEFTOVER_STATES = tuple(state.value for state in AttemptState if state.may_leave_files)
 
@@ -97,7 +95,6 @@ _FENCE = BigInteger().with_variant(Integer, "sqlite")
 NAME = Text().with_variant(Text(collation="C"), "postgresql")
 
 metadata = MetaData()
-
 attempts = Table(
     "twice_attempts",
     metadata,
@@ -275,9 +272,13 @@ HAS_LEFTOVERS = text(f"NOT discarded AND state IN ({listed(LEFTOVER_STATES)})")
 
 Index("twice_attempts_by_task", attempts.c.task, attempts.c.fence)
 Index("twice_runs_by_last_fence", runs.c.last_fence)
+Index("twice_runs_by_attempt", runs.c.attempt)
+Index("twice_runs_by_version", runs.c.task, runs.c.version)
 Index("twice_slices_by_label", slices.c.task, slices.c.label, slices.c.fence)
+Index("twice_inputs_by_label", inputs.c.fence, inputs.c.label)
 Index("twice_leases_by_fence", leases.c.fence)
 Index("twice_batches_by_state", batches.c.backfill, batches.c.state, batches.c.position)
+Index("twice_batches_by_task", batches.c.backfill, batches.c.task)
 Index("twice_planned_by_batch", planned.c.backfill, planned.c.number)
 Index("twice_needs_by_needed", needs.c.backfill, needs.c.needed)
 

@@ -36,6 +36,20 @@ def _in_state(of_one_task: bool) -> Select[Any]:
 
 
 @cache
+def _newest(of_one_task: bool) -> Select[Any]:
+    return _backwards(_own(of_one_task))
+
+
+@cache
+def _newest_in_state(of_one_task: bool) -> Select[Any]:
+    return _backwards(_in_state(of_one_task))
+
+
+def _backwards(which: Select[Any]) -> Select[Any]:
+    return which.order_by(None).order_by(effects.c.id.desc()).limit(bindparam("most", type_=Integer))
+
+
+@cache
 def _due(of_one_task: bool) -> Select[Any]:
     return _in_state(of_one_task).where(effects.c.due <= bindparam("now")).limit(bindparam("most", type_=Integer))
 
@@ -126,9 +140,15 @@ class SqlOutbox(Records):
         )
 
     def listed(self, states: Sequence[EffectState], task: str | None, limit: int) -> tuple[EffectRecord, ...]:
-        chosen = [effects.c.state.in_([state.value for state in states])] if states else []
-        listed = _own(task is not None).where(*chosen).order_by(None).order_by(effects.c.id.desc()).limit(limit)
-        return self._chosen(listed, task)
+        def newest(connection: Connection) -> list[EffectRecord]:
+            if not states:
+                return list(self._found(connection, _newest(task is not None), task, most=limit))
+            # State by state, each down its index: of several at once every effect would be sorted.
+            in_state, chosen = _newest_in_state(task is not None), dict.fromkeys(state.value for state in states)
+            parts = (self._found(connection, in_state, task, most=limit, in_state=state) for state in chosen)
+            return [effect for part in parts for effect in part]
+
+        return tuple(sorted(self._read(newest), key=lambda effect: effect.id, reverse=True)[:limit])
 
     def counts(self, task: str | None = None) -> Mapping[EffectState, int]:
         mine = self._own.of_any_table(effects.c.task, task)

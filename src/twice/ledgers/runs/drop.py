@@ -31,7 +31,7 @@ from twice.ledgers.database.schema import (
 from twice.ledgers.runs.code_parts import code_parts, drop_parts
 from twice.ledgers.runs.looks import drop_looks
 from twice.ledgers.runs.proofs import proofs
-from twice.ledgers.runs.prune import PART
+from twice.ledgers.runs.prune_attempts import PART
 
 
 def drop_backfills(connection: Connection, keys: Sequence[str]) -> int:

@@ -12,6 +12,7 @@ from sqlalchemy import (
     BigInteger,
     ColumnElement,
     Connection,
+    Select,
     Text,
     and_,
     bindparam,
@@ -38,7 +39,7 @@ from twice.core.ledger.record import (
     SliceRecord,
 )
 from twice.ledgers.database.outage import retrying_outages
-from twice.ledgers.database.own_rows import OF_FENCE, OwnRows
+from twice.ledgers.database.own_rows import OF_FENCE, OF_TASK, OwnRows
 from twice.ledgers.database.parts import in_parts
 from twice.ledgers.database.schema import attempts, audits, inputs, runs, slices
 from twice.ledgers.database.transactions import Records
@@ -140,10 +141,7 @@ class SqlInputs(Records):
     @retrying_outages
     def inputs(self, task: str, labels: Sequence[str] | None = None) -> Mapping[str, tuple[InputRecord, ...]]:
         with self._reading() as connection:
-            if labels is None:
-                return read_inputs(connection, self._own, task)
-            parts = [read_inputs(connection, self._own, task, runs.c.label.in_(some)) for some in in_parts(labels)]
-            return {label: records for part in parts for label, records in part.items()}
+            return read_inputs(connection, self._own, task, labels)
 
     @retrying_outages
     def accepted(self, task: str, table: str) -> Mapping[str, Pinned]:
@@ -157,12 +155,12 @@ class SqlInputs(Records):
 
 
 def read_inputs(
-    connection: Connection, own: OwnRows, task: str, *which: ColumnElement[bool]
+    connection: Connection, own: OwnRows, task: str, labels: Sequence[str] | None = None
 ) -> dict[str, tuple[InputRecord, ...]]:
     """What each published slice of a task was computed from, by label. Later attempts that found nothing to do bring
     their pinned tables up to date (up to those versions the slice is known to be right), and its recipe."""
     found: dict[str, dict[tuple[str, str, int], InputRecord]] = defaultdict(dict)
-    for row in _input_rows(connection, own, task, *which):
+    for row in _input_rows(connection, own, task, labels):
         position = -1 if row.kind in _CONFIRMED else row.position
         found[row.label][row.kind, row.name, position] = input_record(row)
     return {label: tuple(records.values()) for label, records in found.items()}
@@ -171,7 +169,7 @@ def read_inputs(
 def read_pins(connection: Connection, own: OwnRows, task: str, table: str) -> dict[str, Pinned]:
     """Of the same, one table's."""
     pinned = (inputs.c.kind == TABLE, inputs.c.name == table, inputs.c.version.is_not(None))
-    rows = _input_rows(connection, own, task, *pinned)
+    rows = _input_rows(connection, own, task, None, *pinned)
     return {row.label: Pinned(row.version, row.fence, row.identity) for row in rows}
 
 
@@ -212,32 +210,57 @@ def read_acceptances(connection: Connection, own: OwnRows, task: str, table: str
     return {row.label: Pinned(row.version, row.fence) for row in connection.execute(found)}
 
 
-def _input_rows(connection: Connection, own: OwnRows, task: str, *which: ColumnElement[bool]) -> Iterator[Any]:
-    """Those of the publishing attempts; then, oldest first, the tables and recipes of later ones that found nothing
-    to do. Of a publish that was adopted the attempt is not on record: those that found it right say the same."""
-    shown = select(inputs).select_from(
-        runs.join(attempts, attempts.c.id == runs.c.attempt).join(
-            inputs, and_(inputs.c.fence == attempts.c.fence, inputs.c.label == runs.c.label)
-        )
-    )
+def _input_rows(
+    connection: Connection, own: OwnRows, task: str, labels: Sequence[str] | None, *which: ColumnElement[bool]
+) -> Iterator[Any]:
+    """Of each slice those of the publishing attempt; then, oldest first, the tables and recipes of later ones that
+    found nothing to do. Of a publish that was adopted the attempt is not on record: those that found it right say the
+    same."""
+    key = own.key(task)
+    if labels is None:
+        labels = connection.execute(_LABELS_OF_TASK, {OF_TASK.key: key}).scalars().all()
+    shown, confirmed, found_right = (each.where(*which) for each in _INPUTS_OF_SLICES)
+    # Always by label: a database that is asked for all at once begins with the whole history of the task.
+    for some in in_parts(labels):
+        chosen: dict[str, Any] = {OF_TASK.key: key, "of_any": some}
+        yield from connection.execute(shown, chosen)
+        yield from connection.execute(confirmed, chosen)
+        adopted = connection.execute(_ADOPTED, chosen).scalars().all()
+        if adopted:
+            yield from connection.execute(found_right, chosen | {"of_any": adopted})
+
+
+_LABELS_OF_TASK = select(runs.c.label).where(runs.c.task == OF_TASK).order_by(runs.c.label)
+_OF_SLICES = (runs.c.task == OF_TASK, runs.c.label.in_(bindparam("of_any", expanding=True)))
+_ADOPTED = select(runs.c.label).where(
+    *_OF_SLICES, runs.c.published.is_(None), ~exists().where(attempts.c.id == runs.c.attempt)
+)
+
+
+def _inputs_of_slices() -> tuple[Select[Any], Select[Any], Select[Any]]:
+    """Of the publishing attempts; of later ones that found them right; of those that found an adopted one right."""
+    of_attempt = and_(inputs.c.fence == attempts.c.fence, inputs.c.label == runs.c.label)
+    shown = select(inputs).select_from(runs.join(attempts, attempts.c.id == runs.c.attempt).join(inputs, of_attempt))
     later, publisher = attempts.alias("later"), attempts.alias("publisher")
+    of_later = and_(inputs.c.fence == later.c.fence, inputs.c.label == runs.c.label)
     confirmed = select(inputs).select_from(
         runs.join(publisher, publisher.c.id == runs.c.attempt)
         .join(slices, and_(slices.c.task == runs.c.task, slices.c.label == runs.c.label))
-        .join(later, and_(later.c.fence == slices.c.fence, later.c.fence > publisher.c.fence))
-        .join(inputs, and_(inputs.c.fence == later.c.fence, inputs.c.label == runs.c.label))
+        # Of the slices: PostgreSQL begins its walk down their index there, and SQLite in any case.
+        .join(later, and_(later.c.fence == slices.c.fence, slices.c.fence > publisher.c.fence))
+        .join(inputs, of_later)
     )
-    unchanged = (later.c.state == AttemptState.UNCHANGED.value, inputs.c.kind.in_(_CONFIRMED))
-    of_task = own.among(runs.c.task, task)
-    yield from connection.execute(shown.where(of_task, *which))
-    yield from connection.execute(confirmed.where(of_task, *unchanged, *which).order_by(inputs.c.fence))
     # By code and inputs, not by generation: that may be the same in two tables of one name.
     of_slice = and_(*(slices.c[name] == runs.c[name] for name in ("task", "label", "code_hash", "inputs_hash")))
     found_right = select(inputs).select_from(
-        runs.join(slices, of_slice)
-        .join(later, and_(later.c.fence == slices.c.fence, later.c.state == AttemptState.UNCHANGED.value))
-        .join(inputs, and_(inputs.c.fence == later.c.fence, inputs.c.label == runs.c.label))
+        runs.join(slices, of_slice).join(later, later.c.fence == slices.c.fence).join(inputs, of_later)
     )
-    adopted = (runs.c.published.is_(None), ~exists().where(attempts.c.id == runs.c.attempt))
-    in_order = (inputs.c.fence, inputs.c.position)
-    yield from connection.execute(found_right.where(of_task, *adopted, *which).order_by(*in_order))
+    unchanged = later.c.state == AttemptState.UNCHANGED.value
+    return (
+        shown.where(*_OF_SLICES),
+        confirmed.where(*_OF_SLICES, unchanged, inputs.c.kind.in_(_CONFIRMED)).order_by(inputs.c.fence),
+        found_right.where(*_OF_SLICES, unchanged).order_by(inputs.c.fence, inputs.c.position),
+    )
+
+
+_INPUTS_OF_SLICES = _inputs_of_slices()

@@ -28,7 +28,7 @@ from twice.ledgers.database.outage import retrying_outages
 from twice.ledgers.database.own_rows import OwnRows
 from twice.ledgers.database.schema import NAME, UtcTime, attempts, insert_or, metadata, runs
 from twice.ledgers.database.transactions import Records
-from twice.ledgers.runs.prune import PART
+from twice.ledgers.runs.prune_attempts import PART
 
 looks = Table(
     "twice_looks",

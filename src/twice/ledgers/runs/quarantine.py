@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import Connection, func, literal, select, update
+from sqlalchemy import Connection, bindparam, func, literal, select, update
 
 from twice.core.ledger.record import Facts
 from twice.ledgers.database.outage import retrying_outages
 from twice.ledgers.database.own_rows import OF_TASK, OwnRows
+from twice.ledgers.database.parts import in_parts
 from twice.ledgers.database.schema import IS_QUARANTINED, UtcTime, attempts, runs, slices
 from twice.ledgers.database.transactions import Records
 from twice.ledgers.runs.claims import release
@@ -17,6 +19,7 @@ from twice.ledgers.runs.facts import learn
 from twice.ledgers.runs.history import fence_of
 
 _SET_ASIDE = select(runs.c.label, runs.c.quarantined).where(runs.c.task == OF_TASK, IS_QUARANTINED)
+_SET_ASIDE_OF = _SET_ASIDE.where(runs.c.label.in_(bindparam("of_any", expanding=True)))
 
 
 class SqlQuarantine(Records):
@@ -41,9 +44,14 @@ class SqlQuarantine(Records):
             _lift(connection, self._own, task, labels)
 
     @retrying_outages
-    def quarantined(self, task: str) -> Mapping[str, datetime]:
+    def quarantined(self, task: str, labels: Sequence[str] | None = None) -> Mapping[str, datetime]:
+        of_task = {OF_TASK.key: self._own.key(task)}
         with self._reading() as connection:
-            return _quarantined(connection, self._own, task)
+            if labels is None:
+                return _since(connection.execute(_SET_ASIDE, of_task))
+            # Of a few slices: all runs of a task may be a hundred thousand.
+            parts = (_since(connection.execute(_SET_ASIDE_OF, of_task | {"of_any": some})) for some in in_parts(labels))
+            return {label: since for part in parts for label, since in part.items()}
 
 
 def _postpone(connection: Connection, fence: int, until: datetime, note: str) -> None:
@@ -75,7 +83,5 @@ def _lift(connection: Connection, own: OwnRows, task: str, labels: Sequence[str]
         connection.execute(update(runs).where(*of_slice).values(quarantined=None))
 
 
-def _quarantined(connection: Connection, own: OwnRows, task: str) -> Mapping[str, datetime]:
-    """The slices of a task that are set aside, and since when."""
-    rows = connection.execute(_SET_ASIDE, {OF_TASK.key: own.key(task)})
+def _since(rows: Iterable[Any]) -> dict[str, datetime]:
     return {row.label: row.quarantined for row in rows}

@@ -136,7 +136,7 @@ def resume(ledger: RunLedger, name: str) -> BackfillRecord:
     stays done. A second call changes nothing."""
     record = find(ledger, name)
     book = ledger.backfills
-    bad = [batch for batch in book.batches(name) if batch.state is BatchState.FAILED]
+    bad = book.batches(name, BatchState.FAILED)
     _lift(ledger, [(batch.task, slice_.label) for batch in bad for slice_ in batch.slices])
     book.move(name, (S.PAUSED, S.CANCELLED), S.RUNNING)
     book.again(name)
@@ -241,14 +241,13 @@ def _rows_per_slice(context: RunContext, task: Task, slices: tuple[Slice, ...], 
 
 def _unfinished(ledger: RunLedger, request: BackfillRequest) -> BackfillRecord | None:
     """The newest backfill of the same request that has something left to do."""
-    same = [record for record in ledger.backfills.records() if record.request == request]
+    same = ledger.backfills.records(request)
     return same[-1] if same and not same[-1].complete else None
 
 
 def _free_name(context: RunContext, request: BackfillRequest) -> str:
-    taken = {record.name for record in context.ledger.backfills.records()}
     stem, number = request.default_name, 2
     name = stem
-    while name in taken:
+    while context.ledger.backfills.record(name) is not None:
         name, number = f"{stem}_{number}", number + 1
     return name

@@ -31,7 +31,7 @@ from twice.runtime.run.lease import Heartbeat
 from twice.runtime.run.run_task import run_task
 from twice.runtime.staleness.published_since import made_by
 from twice.runtime.table.copied import rows_made_at
-from twice.runtime.table.displaced_rows import to_come_back
+from twice.runtime.table.displaced_rows import may_be_displaced, to_come_back
 from twice.runtime.table.settle import look
 from twice.runtime.write_plan import make_write_plan
 
@@ -89,9 +89,10 @@ def _come_back(context: RunContext, name: str, stop: Stop) -> bool:
     record = book.record(name)
     if record is None or record.state is not BackfillState.RUNNING or record.open:
         return True
-    done = [batch for batch in book.batches(name) if batch.state is BatchState.DONE]
+    tasks = [task for task in context.project.in_order() if may_be_displaced(task)]
+    done = book.batches(name, BatchState.DONE) if tasks else ()
     request = RunRequest(wait=_patience(context), silent=record.request.silent)
-    for task in context.project.in_order():
+    for task in tasks:
         labels = [slice_.label for batch in done if batch.task == task.name for slice_ in batch.slices]
         for slice_ in to_come_back(context.ledger, task, slices_named(task.scope, labels)):
             if stop():

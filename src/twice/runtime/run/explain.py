@@ -148,7 +148,7 @@ def explain_run(context: RunContext, task: Task, slice_: Slice) -> tuple[Explana
 
 
 def explain(context: RunContext, task: Task, slice_: Slice) -> Explanation:
-    held = slice_.label in context.ledger.quarantined(task.name)
+    held = slice_.label in context.ledger.quarantined(task.name, [slice_.label])
     return replace(_explain(context, task, slice_), quarantined=held)
 
 

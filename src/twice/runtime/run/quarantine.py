@@ -15,7 +15,7 @@ from twice.runtime.context import RunContext
 
 def refuse_quarantined(context: RunContext, task: Task, labels: Sequence[str]) -> None:
     """Refuse a slice that failed on every retry: only a person may have it run again."""
-    held = context.ledger.quarantined(task.name)
+    held = context.ledger.quarantined(task.name, labels)
     for label in labels:
         if label in held:
             raise Quarantined(

@@ -225,7 +225,7 @@ def _nothing_new(context: RunContext, task: Task) -> tuple[_Right, ...] | None:
 def _is_undecided(context: RunContext, task: Task, labels: set[str]) -> bool:
     """Whether the full way has something to settle, to assign or to send before it looks."""
     ledger = context.ledger
-    if ledger.unassigned.any(names_of(task)) or not labels.isdisjoint(ledger.quarantined(task.name)):
+    if ledger.unassigned.any(names_of(task)) or ledger.quarantined(task.name, sorted(labels)):
         return True
     attempts = (*ledger.open_attempts(task.name), *ledger.undiscarded(task.name))
     if any(each.label in labels for attempt in attempts for each in attempt.slices):

@@ -176,7 +176,7 @@ def _was_compared(attempt: Attempt, state: SliceState) -> bool:
     """An earlier version of twice compared tables alone: what it published is not thereby of other inputs."""
     if state.published is None or state.published.code != state.present.code:
         return True
-    held = attempt.context.ledger.inputs(attempt.task.name).get(state.label, ())
+    held = attempt.context.ledger.inputs(attempt.task.name, [state.label]).get(state.label, ())
     return any(record.kind in (PLAN, "rows") for record in held)
 
 

@@ -3,11 +3,12 @@ corrected counts, and it is the order of the slices."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
 from twice.core.backfill.plan import PlannedBatch
+from twice.core.ledger.record import RunRecord
 from twice.core.scope import slice_named
 from twice.core.since import Since
 from twice.core.table.token import Intention, Kind, token_name
@@ -40,7 +41,9 @@ def in_slice_order(context: RunContext, batches: Sequence[PlannedBatch]) -> tupl
             continue
         mine = [batch for batch in batches if batch.task == name]
         overwritten = _overwritten(context, task, [slice_.label for batch in mine for slice_ in batch.slices])
-        mine = [batch for batch in mine if _corrects(context, task, batch, overwritten)]
+        runs = context.ledger.runs_of(task.name, [slice_.label for batch in mine for slice_ in batch.slices])
+        code = context.code_hash(task)
+        mine = [batch for batch in mine if _corrects(code, batch, runs, overwritten)]
         mine.sort(key=lambda batch: slice_named(task.scope, batch.slices[0].label).start)
         needs |= {after.number: before.number for before, after in pairwise(mine)}
         chained += [name] if len(mine) > 1 else []
@@ -55,13 +58,13 @@ def in_slice_order(context: RunContext, batches: Sequence[PlannedBatch]) -> tupl
     ]
 
 
-def _corrects(context: RunContext, task: Task, batch: PlannedBatch, overwritten: frozenset[str]) -> bool:
+def _corrects(code: str, batch: PlannedBatch, runs: Mapping[str, RunRecord], overwritten: frozenset[str]) -> bool:
     labels = [slice_.label for slice_ in batch.slices]
     if not overwritten.isdisjoint(labels):
         return True
-    runs = context.ledger.runs_of(task.name, labels)
-    present = Intention(context.code_hash(task), None)
-    states = [SliceState(run.label, run.generation, run.intention, present) for run in runs.values()]
+    known = [runs[label] for label in labels if label in runs]
+    present = Intention(code, None)
+    states = [SliceState(run.label, run.generation, run.intention, present) for run in known]
     return corrects(batch.kind, states)
 
 

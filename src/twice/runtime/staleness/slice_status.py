@@ -9,7 +9,7 @@ In doubt a slice counts as stale: its run looks closer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -58,22 +58,31 @@ def slice_statuses(
 ) -> tuple[PlannedSlice, ...]:
     """Each slice's status and why, in the order given. Reads only. `known`: of slices that need not be asked for."""
     rest = [slice_ for slice_ in slices if slice_ not in known]
-    judged = judged_slices(context, task, rest, session, BuiltPlans(context, task)) if rest else ()
-    found = {**known, **{slice_: each.status for slice_, each in zip(rest, judged, strict=True)}}
-    return tuple(found[slice_] for slice_ in slices)
+    present = _slices_now(context, task, rest, session, BuiltPlans(context, task)) if rest else ()
+    found = {slice_: _status(task, token, run, now) for slice_, (token, run, now, _) in zip(rest, present, strict=True)}
+    return tuple(known[slice_] if slice_ in known else found[slice_] for slice_ in slices)
 
 
 def judged_slices(
     context: RunContext, task: Task, slices: Sequence[Slice], session: Any, plans: Plans
 ) -> tuple[JudgedSlice, ...]:
     """The same, with what it was found by. Reads only."""
+    return tuple(
+        JudgedSlice(_status(task, token, run, now), _differs(token, run, now), _versions(token.label, evidence))
+        for token, run, now, evidence in _slices_now(context, task, slices, session, plans)
+    )
+
+
+def _slices_now(
+    context: RunContext, task: Task, slices: Sequence[Slice], session: Any, plans: Plans
+) -> Iterator[tuple[SliceToken, RunRecord | None, _Present, _Evidence]]:
+    """How each slice stands now: its token, its run, and what is to be judged by."""
     context.progress.begins("look", run_label(task.name, [slice_.label for slice_ in slices]))
     evidence, declared = _read(context, task, slices, session), DeclaredInputs(context.places, task)
     asked = plans if plans.asked(task) else None
-    return tuple(
-        _judged(task, token, evidence, _why_changed(slice_, token, evidence, declared, asked))
-        for slice_, token in zip(slices, evidence.tokens, strict=True)
-    )
+    for slice_, token in zip(slices, evidence.tokens, strict=True):
+        changed = _why_changed(slice_, token, evidence, declared, asked)
+        yield token, evidence.runs.get(token.label), _now(token, evidence, changed), evidence
 
 
 @dataclass(frozen=True)
@@ -103,9 +112,10 @@ def _read(context: RunContext, task: Task, slices: Sequence[Slice], session: Any
     refuse_taken(context.project.id, task, published.owners)
     tokens = tuple(SliceToken(n, s.label, published.generations[n]) for s, n in zip(slices, names, strict=True))
     cut = stored_cut(context, task, target, published)
-    recorded = {run.label: run for run in context.ledger.runs(task.name)}
+    labels = [slice_.label for slice_ in slices]
+    recorded = context.ledger.runs_of(task.name, labels)
     others = made_by_others(context, task, target, tokens, recorded)
-    held = context.ledger.inputs(task.name)
+    held = context.ledger.inputs(task.name, labels)
     changes = _changes(context, task, slices, held, session)
     unwatched, code, left = _not_watched(context, task, changes), context.code_of(task), displaced(context.ledger, task)
     other_code = code_changes(context.ledger, task, code, (run.intention for run in recorded.values()))
@@ -143,15 +153,11 @@ def _why_changed(
     return why
 
 
-def _judged(task: Task, token: SliceToken, evidence: _Evidence, changed: str | None) -> JudgedSlice:
+def _now(token: SliceToken, evidence: _Evidence, changed: str | None) -> _Present:
     """Pure. `changed`: why its inputs may not be what they were."""
-    label = token.label
-    run = evidence.runs.get(label)
-    recut = evidence.cut.doubts(token.generation, _made(run).version)
-    lost, back = label in evidence.displaced, label in evidence.taken_back
-    now = _Present(evidence.code, evidence.code_changes, changed, recut, lost, back)
-    versions = _versions(evidence.inputs.get(label, ()), evidence.changes)
-    return JudgedSlice(_status(task, token, run, now), _differs(token, run, now), versions)
+    recut = evidence.cut.doubts(token.generation, _made(evidence.runs.get(token.label)).version)
+    lost, back = token.label in evidence.displaced, token.label in evidence.taken_back
+    return _Present(evidence.code, evidence.code_changes, changed, recut, lost, back)
 
 
 def _made(run: RunRecord | None) -> Provenance:
@@ -176,7 +182,8 @@ class _Present:
 def _status(task: Task, token: SliceToken, run: RunRecord | None, now: _Present) -> PlannedSlice:
     label, generation, code, changed = token.label, token.generation, now.code, now.changed
     if run is not None and run.failed:
-        why = "it is quarantined" if run.quarantined else f"its last attempt: {_ended(run)}"
+        last = run.last_state.value if run.last_state else "unknown"
+        why = "it is quarantined" if run.quarantined else f"its last attempt: {last}"
         return PlannedSlice(label, "failed", why, generation)
     state = _state(token, run, now)
     published = state.published
@@ -196,8 +203,8 @@ def _state(token: SliceToken, run: RunRecord | None, now: _Present) -> SliceStat
     # What was published without its inputs is not the same as anything.
     inputs = (published.inputs or "") if published is not None and now.changed is None else ""
     other = now.code_changes.get(published.code) if published is not None else None
-    state = SliceState(token.label, token.generation, published, Intention(now.code, inputs))
-    return replace(state, recut=now.recut, displaced=now.displaced, taken_back=now.taken_back, code_change=other)
+    present, lost, back = Intention(now.code, inputs), now.displaced, now.taken_back
+    return SliceState(token.label, token.generation, published, present, None, now.recut, lost, back, other)
 
 
 def _differs(token: SliceToken, run: RunRecord | None, now: _Present) -> str | None:
@@ -208,13 +215,9 @@ def _differs(token: SliceToken, run: RunRecord | None, now: _Present) -> str | N
     return now.changed or difference(_state(token, run, now))
 
 
-def _versions(held: Sequence[InputRecord], changes: Mapping[str, _Change | None]) -> Mapping[str, Touched]:
-    tables = {record.name for record in held if record.kind == TABLE}
-    return {name: change.now for name in sorted(tables) if (change := changes.get(name)) is not None}
-
-
-def _ended(run: RunRecord) -> str:
-    return run.last_state.value if run.last_state else "unknown"
+def _versions(label: str, evidence: _Evidence) -> Mapping[str, Touched]:
+    tables = {record.name for record in evidence.inputs.get(label, ()) if record.kind == TABLE}
+    return {name: change.now for name in sorted(tables) if (change := evidence.changes.get(name)) is not None}
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,17 @@ from twice.core.write import UpsertRows
 from twice.runtime.write_plan import make_write_plan
 
 
+def may_be_displaced(task: Task) -> bool:
+    """Whether slices of the task can lose rows to each other."""
+    if not isinstance(task.scope, TimeScope):
+        return False
+    verb = make_write_plan("", task, (task.scope.first,)).write
+    return isinstance(verb, UpsertRows) and verb.may_be_displaced
+
+
 def displaced(ledger: RunLedger, task: Task) -> frozenset[str]:
     """The labels of such slices, as the ledger knows; in doubt (it was rebuilt) those that may be."""
-    return ledger.displaced(task.name) if _may_be_displaced(task) else frozenset()
+    return ledger.displaced(task.name) if may_be_displaced(task) else frozenset()
 
 
 def to_come_back(ledger: RunLedger, task: Task, made: Collection[Slice]) -> tuple[Slice, ...]:
@@ -28,10 +36,3 @@ def to_come_back(ledger: RunLedger, task: Task, made: Collection[Slice]) -> tupl
     versions = {label: -1 if run.version is None else run.version for label, run in runs.items()}
     newest = max(versions.values(), default=-1)
     return tuple(sorted(s for s in made if s.label in left and versions.get(s.label, -1) < newest))
-
-
-def _may_be_displaced(task: Task) -> bool:
-    if not isinstance(task.scope, TimeScope):
-        return False
-    verb = make_write_plan("", task, (task.scope.first,)).write
-    return isinstance(verb, UpsertRows) and verb.may_be_displaced

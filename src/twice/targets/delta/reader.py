@@ -22,7 +22,7 @@ from twice.core.table.owner import Ownership, ownership
 from twice.core.table.token import CommitNote
 from twice.core.task import TableName
 from twice.targets.delta.log.changes import foreign_changes, touched_rows
-from twice.targets.delta.log.commits import Commits, LocalLogFiles, note_in, tokens_of
+from twice.targets.delta.log.commits import Commits, LocalLogFiles, note_in
 from twice.targets.delta.log.table import FEATURES, Table, table_of
 
 _COMMIT = re.compile(r"(\d{20})\.json", re.ASCII)
@@ -85,9 +85,9 @@ class DeltaReader:
         newest = _newest(folder / "_delta_log")
         commits = Commits(lambda: _ReadOnce(folder / "_delta_log"))
         checksum = commits.checksum(newest)
-        tokens = tokens_of(checksum)
+        tokens = commits.tokens_at(newest)
         if tokens is None:
-            raise NeedsEngine(f"the newest commit of {table} has no checksum file that lists its tokens")
+            raise NeedsEngine(f"neither checksum file nor checkpoint of {table} lists its tokens")
         return _NewestCommit(folder, commits, _table(table, newest, checksum), tokens)
 
 

@@ -10,6 +10,8 @@ from typing import Any, Protocol
 
 from twice.core.ports import NeedsEngine
 from twice.core.table.token import CommitNote
+from twice.targets.delta.log.checkpoint import checkpoint_tokens, newest_checkpoint
+from twice.targets.delta.log.table import FORGETS_TOKENS
 
 RECENT = 100
 """So many commits are read one by one (a millisecond each) to find one; what is older is searched by one Spark job."""
@@ -23,6 +25,9 @@ class LogFiles(Protocol):
 
     def first_line(self, name: str) -> str | None:
         """None if there is no such file."""
+
+    def checkpoint(self, version: int) -> tuple[int, dict[str, int]] | None:
+        """The newest checkpoint that is not newer than a version, and its tokens; None if it cannot be read here."""
 
 
 class LocalLogFiles:
@@ -43,6 +48,11 @@ class LocalLogFiles:
                 return lines.readline()
         except FileNotFoundError:
             return None
+
+    def checkpoint(self, version: int) -> tuple[int, dict[str, int]] | None:
+        found = newest_checkpoint(self._folder, version)
+        tokens = None if found is None or version - found > RECENT else checkpoint_tokens(self._folder, found)
+        return None if found is None or tokens is None else (found, tokens)
 
 
 class Commits:
@@ -79,12 +89,32 @@ class Commits:
         return None if text is None else [json.loads(line) for line in text.split("\n") if line]
 
     def tokens_at(self, version: int) -> dict[str, int] | None:
-        """Every token as of a version, from the checksum file Delta writes beside its commit; None if it does not say.
+        """Every token as of a version, from the checksum file Delta writes beside its commit, or, where they are too
+        many for it, from the checkpoint before it and the commits since; None if these do not say.
 
         Delta's snapshot answers the same by a Spark job over the whole log (over a second for a small table, and again
         after each commit). The file is believed only if it belongs to the very commit that is in the log.
         """
-        return tokens_of(self.checksum(version))
+        checksum = self.checksum(version)
+        listed = tokens_of(checksum)
+        # Only beside a checksum file that is the commit's own: it says that the log is as Delta has left it.
+        return self._replayed(version) if listed is None and checksum else listed
+
+    def _replayed(self, version: int) -> dict[str, int] | None:
+        held = self._files.checkpoint(version)
+        if held is None:
+            return None
+        checkpoint, tokens = held
+        for each in range(checkpoint + 1, version + 1):
+            actions = self.actions(each)
+            if actions is None:
+                return None  # cleaned up meanwhile, with the checkpoint
+            for action in actions:
+                if FORGETS_TOKENS in action.get("metaData", {}).get("configuration", {}):
+                    return None
+                if "txn" in action:
+                    tokens[action["txn"]["appId"]] = int(action["txn"]["version"])
+        return tokens
 
     def files_at(self, version: int) -> list[dict[str, Any]] | None:
         """Every file of a version, as Delta lists them in the same checksum file for tables that are not large; None

@@ -78,6 +78,9 @@ class _HadoopLogFiles:
         finally:
             stream.close()
 
+    def checkpoint(self, version: int) -> tuple[int, dict[str, int]] | None:  # noqa: ARG002 - pyarrow reads local files
+        return None
+
     def first_line(self, name: str) -> str | None:
         stream = self._open(name)
         if stream is None:
