@@ -118,7 +118,8 @@ class Side:
     def backfill(self, turn: int) -> None:
         first = self.slices + 100 + 30 * turn
         asked = BackfillRequest("sales", label_at(first), label_at(first + 23))
-        assert start(self.runtime.context, asked)[1] is not None
+        context = self.runtime.context
+        assert start(context.ledger, asked, lambda: plan_backfill(context, asked))[1] is not None
 
     def leftovers(self, _: int) -> None:
         self.ledger.undiscarded()

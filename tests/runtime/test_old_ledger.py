@@ -35,7 +35,7 @@ from twice.core.project.project import assemble
 from twice.core.table.token import Intention
 from twice.core.task import Task
 from twice.ledgers.ledger import Ledger
-from twice.runtime.backfill.backfill import start
+from twice.runtime.backfill.backfill import plan_backfill, start
 from twice.runtime.backfill.worker import Stop, work
 from twice.runtime.staleness.kept import not_right
 from twice.targets.memory.rows import Rows
@@ -142,9 +142,10 @@ def _effects(old: OldLedger) -> None:
 
 def _backfill(old: OldLedger) -> None:
     request = BackfillRequest("_sales", label_at(old.next), label_at(old.next + 2), batch="off")
-    record, plan = start(old.runtime.context, request)
+    context = old.runtime.context
+    record, plan = start(context.ledger, request, lambda: plan_backfill(context, request))
     assert plan is not None and len(plan.batches) == 3
-    assert work(old.runtime.context, record.name, lambda _: None, Stop.never()).complete
+    assert work(context, record.name, lambda _: None, Stop.never()).complete
 
 
 def _open(old: OldLedger) -> None:

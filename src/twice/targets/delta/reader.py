@@ -83,7 +83,7 @@ class DeltaReader:
 
     def _newest_commit(self, table: TableName, folder: Path) -> _NewestCommit:
         newest = _newest(folder / "_delta_log")
-        commits = Commits(lambda: _ReadOnce(folder / "_delta_log"))
+        commits = Commits(lambda: _KeptLogFiles(folder / "_delta_log"))
         checksum = commits.checksum(newest)
         tokens = commits.tokens_at(newest)
         if tokens is None:
@@ -91,7 +91,7 @@ class DeltaReader:
         return _NewestCommit(folder, commits, _table(table, newest, checksum), tokens)
 
 
-class _ReadOnce(LocalLogFiles):
+class _KeptLogFiles(LocalLogFiles):
     """A commit never changes, and its first line is asked for by each slice."""
 
     def __init__(self, folder: Path) -> None:
