@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.sample import sample
 
 from twice.engine.warm.keeper_file import read_all
 
@@ -91,6 +92,7 @@ print(default.catalog.tableExists("seen"), threads("stream execution"))
     assert state["served"] == 2
 
 
+@pytest.mark.long
 def test_sessions_and_what_they_have_cached_are_freed(left: Left) -> None:
     used = """
 from pyspark.sql import functions as F
@@ -114,7 +116,7 @@ SHARED = {
 }
 
 
-@pytest.mark.parametrize("what", SHARED)
+@pytest.mark.parametrize("what", sample(SHARED, ("Hadoop's settings",)))
 def test_after_a_change_to_what_all_share_nobody_attaches_any_more(left: Left, what: str) -> None:
     assert left.said("spark.range(3).count()").code == 0
     changed = left.said(SHARED[what])
@@ -144,6 +146,7 @@ sys.stdin.readline()
     assert left.state() == []
 
 
+@pytest.mark.long
 def test_a_spark_that_a_command_has_stopped_is_kept_no_longer(left: Left) -> None:
     left.said("sc._jsc.stop()")
     until(lambda: "ended: its Spark has been stopped" in left.log, "every command would ask it in vain")
@@ -170,7 +173,7 @@ print(session().range(3).count(), session().sparkContext._gateway.proc is not No
     assert (answer.stdout, answer.returncode) == ("3 True\n", 0), answer.stderr
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda each: each.name)
+@pytest.mark.parametrize("number", sample((signal.SIGTERM, signal.SIGINT), (signal.SIGTERM,)))
 def test_a_command_that_attaches_to_a_java_that_hangs_can_be_interrupted(left: Left, number: signal.Signals) -> None:
     ((_, keeper),) = read_all(left.folder)
     java = int(subprocess.run(["pgrep", "-P", str(keeper.pid)], capture_output=True, text=True).stdout.split()[0])
@@ -199,6 +202,7 @@ app()
             os.kill(java, signal.SIGCONT)
 
 
+@pytest.mark.long
 def test_of_two_that_are_started_at_once_there_is_one(left: Left) -> None:
     assert left.shop.spawn("warm", "stop").code == 0
     until(lambda: not left.state(), "it is still there")

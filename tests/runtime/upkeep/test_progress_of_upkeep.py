@@ -159,7 +159,7 @@ def test_each_step_is_named_and_none_hides_behind_the_start_of_spark(command: st
 def _opened(runtime: RuntimeSetup) -> Any:
     """What these verbs use of an opened project, without its Spark."""
     context = runtime.context
-    settings = SimpleNamespace(root=context.root, project="p")
+    settings = SimpleNamespace(root=context.root, project="p", spark=SimpleNamespace(warm=None))
     delivery = delivery_of(context)
     return SimpleNamespace(
         context=context,

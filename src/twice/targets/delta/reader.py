@@ -92,11 +92,19 @@ class DeltaReader:
 
 
 class _KeptLogFiles(LocalLogFiles):
-    """A commit never changes, and its first line is asked for by each slice."""
+    """A commit and its checksum never change, and are asked for by each slice."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self._first: dict[str, str | None] = {}
+        self._checksums: dict[str, str | None] = {}
+
+    def text(self, name: str) -> str | None:
+        if not name.endswith(".crc"):
+            return super().text(name)
+        if name not in self._checksums:
+            self._checksums[name] = super().text(name)
+        return self._checksums[name]
 
     def first_line(self, name: str) -> str | None:
         if name not in self._first:
