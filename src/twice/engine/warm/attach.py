@@ -6,7 +6,6 @@ import atexit
 import logging
 import os
 import sys
-from contextlib import suppress
 
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
@@ -74,6 +73,4 @@ def _session(line: Line, answer: dict[str, object]) -> SparkSession:
 
 def _command() -> str:
     """For `twice warm status`: what is attached."""
-    with suppress(IndexError):
-        return " ".join(["twice", *sys.argv[1:3]])
-    return "twice"
+    return " ".join(["twice", *sys.argv[1:3]])

@@ -15,7 +15,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class KeeperFile:
-    """`port` is the keeper's on the loopback address, `key` what it wants to hear there. `fit`: digests under that key
+    """`port` is the keeper's on the loopback address, `key` what both ends prove to have. `fit`: digests under that key
     of all that its Spark was started with."""
 
     pid: int
